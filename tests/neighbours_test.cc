@@ -114,6 +114,80 @@ TEST(Neighbours, AnAdminDoesNotReadTheAuditLogOfAnEarlierProjectOfTheSameName) {
   EXPECT_NE(records("server viewer").find("OLD"), std::string::npos);
 }
 
+/// A team whose project velvet-spare had a job and a sweep of hyacinth, was deleted, and now
+/// belongs to sam, the stranger.
+class TeamWithAnHeir : public Team {
+ public:
+  TeamWithAnHeir() {
+    job::JobSpec spec = velvet_spec("obsidian-old", 0);
+    spec.project = "velvet-spare";
+    submit(spec, "hyacinth");
+    clock().advance(std::chrono::minutes(1));
+    end("obsidian-old");
+    sweep::SweepSpec searched = velvet_sweep("amethyst-old");
+    searched.job.project = "velvet-spare";
+    searched.job.resources.gpus = 0;
+    const auto made = controller().sweeps().create(searched, {.user = "hyacinth"});
+    EXPECT_TRUE(made) << made.error().to_string();
+    // Before it submits its first trial.
+    EXPECT_TRUE(controller().sweeps().stop(made->summary.id, {}));
+    settle();
+    clock().advance(std::chrono::seconds(1));
+    const access::Actor rudi{.user = "rudi"};
+    const auto removed = controller().projects().remove("velvet-spare", rudi);
+    EXPECT_TRUE(removed) << removed.error().to_string();
+    clock().advance(std::chrono::seconds(1));
+    EXPECT_TRUE(controller().projects().create({.name = "velvet-spare"}, rudi));
+    access::User sam = *accounts().user("sam");
+    sam.projects["velvet-spare"] = Role::kAdmin;
+    EXPECT_TRUE(accounts().set_user(sam, rudi));
+    settle();
+  }
+
+  http::Response ask_as(const std::string& caller, TeamServer::Ask ask) {
+    ask.token = token_of(caller);
+    return this->ask(ask);
+  }
+};
+
+TEST(Neighbours, AnHeirOfAProjectDoesNotSeeItsEarlierSweeps) {
+  TeamWithAnHeir team;
+  const std::string sweep = "/v1/sweeps/amethyst-old";
+  for (const char* const path :
+       {"/v1/sweeps", "/v1/list", "/v1/watch/jobs", "/v1/jobs/amethyst-old"}) {
+    const std::string mine = team.ask_as("stranger", {.path = path}).body;
+    EXPECT_EQ(mine.find("sardonyx"), std::string::npos) << path << mine;
+    EXPECT_EQ(mine.find("is a sweep"), std::string::npos) << path << mine;
+    EXPECT_EQ(mine.find(R"("amethyst-old")"), std::string::npos) << path << mine;
+  }
+  EXPECT_EQ(team.ask_as("stranger", {.path = sweep}).status, 404);
+  for (const char* const action : {"/stop", "/pause", "/resume"}) {
+    EXPECT_EQ(team.ask_as("stranger", {.method = "POST", .path = sweep + action}).status, 404);
+  }
+  EXPECT_EQ(team.ask_as("stranger", {.method = "DELETE", .path = sweep}).status, 404);
+
+  const std::string all = team.ask_as("server admin", {.path = "/v1/sweeps"}).body;
+  EXPECT_NE(all.find("amethyst-old"), std::string::npos) << all;
+  EXPECT_EQ(team.ask_as("server admin", {.method = "DELETE", .path = sweep}).status, 204);
+}
+
+TEST(Neighbours, AnHeirOfAProjectDoesNotSeeItsEarlierUsage) {
+  TeamWithAnHeir team;
+  team.submit(single_job("green-new", "velvet-spare", 0), "sam");
+  // The clock of the test is in November 2023.
+  const TeamServer::Ask ask{
+      .path = "/v1/projects/velvet-spare/usage",
+      .query = {{"since", "2023-01-01T00:00:00Z"}, {"until", "2024-01-01T00:00:00Z"}}};
+
+  const http::Response mine = team.ask_as("stranger", ask);
+  const http::Response all = team.ask_as("server admin", ask);
+
+  ASSERT_EQ(mine.status, 200) << mine.body;
+  EXPECT_EQ(mine.body.find("hyacinth"), std::string::npos) << mine.body;
+  EXPECT_NE(mine.body.find("sam"), std::string::npos) << mine.body;
+  EXPECT_NE(all.body.find("hyacinth"), std::string::npos) << all.body;
+}
+
 TEST(Neighbours, AStreamEndsWhenTheReaderLosesItsProjectBecauseItsParentChanges) {
   for (const char* const path : {"/v1/jobs/quicksilver/logs", "/v1/watch/events"}) {
     Team team;
@@ -170,6 +244,29 @@ TEST(Neighbours, AnIdempotencyKeyBelongsToOneUser) {
 
   ASSERT_EQ(answer.status, 201) << answer.body;
   EXPECT_EQ(api::job_from_json(answer.body)->spec.name, "green-two");
+}
+
+TEST(Neighbours, AnIdempotencyKeyDoesNotShowAnArrayOfAProjectThatItsUserHasLeft) {
+  Team team;
+  const auto submit = [&](const job::JobSpec& spec) {
+    return team.ask({.method = "POST",
+                     .path = "/v1/jobs",
+                     .body = api::spec_to_json(spec),
+                     .token = team.token_of("member"),
+                     .headers = {{"idempotency-key", "run-1"}}});
+  };
+  ASSERT_EQ(submit(velvet_array("obsidian-array")).status, 202);
+  access::User hyacinth = *team.accounts().user("hyacinth");
+  hyacinth.projects = {{"green", Role::kMember}};
+  ASSERT_TRUE(team.accounts().set_user(hyacinth, {}));
+
+  job::JobSpec spec = single_job("green-array", "green", 0);
+  spec.array.indexes = "0-1";
+  const http::Response answer = submit(spec);
+
+  EXPECT_EQ(answer.status, 409) << answer.body;
+  EXPECT_EQ(answer.body.find("sardonyx"), std::string::npos) << answer.body;
+  EXPECT_EQ(answer.body.find("obsidian"), std::string::npos) << answer.body;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 
 #include "api/cluster_wire.h"
 #include "api/job_query.h"
@@ -136,6 +137,44 @@ TEST_F(Routes, AWaitingJobIsInTheQueueAndIsExplained) {
   EXPECT_EQ(why->position, 1);
   EXPECT_FALSE(words::sentence(why->reason).empty());
   EXPECT_EQ(ask("GET", "/v1/jobs/secnd/explain").status, 404);
+}
+
+TEST_F(Routes, ALongQueueIsDividedIntoPages) {
+  constexpr size_t kWaiting = 1500;
+  submit("first", 2);
+  for (size_t i = 0; i < kWaiting; ++i) {
+    ASSERT_TRUE(controller_->submit({.name = "waiting-" + std::to_string(i),
+                                     .project = "default",
+                                     .command = {"train"},
+                                     .resources = {.gpus = 1},
+                                     .folder = "/"},
+                                    ""));
+  }
+  const auto page = [&](const std::map<std::string, std::string>& query) {
+    const http::Response answer = ask("GET", "/v1/queue", "", query);
+    const auto read = api::job_page_from_json(answer.body);
+    EXPECT_TRUE(read) << answer.body;
+    return read ? *read : api::JobPage{};
+  };
+
+  const api::JobPage first = page({});
+  const api::JobPage second = page({{"cursor", first.next}});
+
+  EXPECT_EQ(first.jobs.size(), 1000U);
+  EXPECT_EQ(second.jobs.size(), 500U);
+  EXPECT_EQ(second.next, "");
+  std::set<std::string> ids;
+  for (const api::JobPage* each : {&first, &second}) {
+    for (const job::Job& job : each->jobs) ids.insert(job.id);
+  }
+  EXPECT_EQ(ids.size(), kWaiting);
+
+  const api::JobPage small = page({{"limit", "2"}});
+  ASSERT_EQ(small.jobs.size(), 2U);
+  ASSERT_TRUE(controller_->stop(small.next, true));
+  EXPECT_EQ(page({{"limit", "1"}, {"cursor", small.next}}).jobs.front().id, first.jobs[0].id)
+      << "the last job of the page waits no longer";
+  EXPECT_EQ(ask("GET", "/v1/queue", "", {{"limit", "1001"}}).status, 400);
 }
 
 TEST_F(Routes, ASuspendedJobIsQueuedUntilItIsResumed) {

@@ -1,6 +1,7 @@
 #include "api/client.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "access/identity.h"
@@ -115,8 +116,23 @@ Result<Job> Client::stop(const std::string& name, bool now) {
 }
 
 Result<std::vector<Job>> Client::queue() {
-  MUSTER_TRY(const http::Response response, call(request_for("GET", std::string(kQueuePath))));
-  return jobs_from_json(response.body);
+  std::vector<Job> jobs;
+  std::set<std::string> ids;
+  QueueQuery query;
+  do {
+    http::Request request = request_for("GET", std::string(kQueuePath));
+    request.query = queue_query_parameters(query);
+    MUSTER_TRY(const http::Response response, call(request));
+    MUSTER_TRY(JobPage page, job_page_from_json(response.body));
+    // The queue may change between two pages, so a job may be on both.
+    const size_t before = jobs.size();
+    for (Job& job : page.jobs) {
+      if (ids.insert(job.id).second) jobs.push_back(std::move(job));
+    }
+    if (jobs.size() == before) break;
+    query.cursor = std::move(page.next);
+  } while (!query.cursor.empty());
+  return jobs;
 }
 
 Result<job::Explanation> Client::explain(const std::string& name) {

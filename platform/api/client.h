@@ -117,7 +117,7 @@ class Client {
                                 const ArrayLogHandlers& handlers, const http::Wake& wake = {});
   Result<job::Array> rerun_failed(const std::string& name, const RerunRequest& changes);
 
-  /// The waiting jobs, in the order in which they would be served now.
+  /// All waiting jobs, in the order in which they would be served now: page by page.
   Result<std::vector<job::Job>> queue();
   /// Why the job waits, or what was done to it.
   Result<job::Explanation> explain(const std::string& name);

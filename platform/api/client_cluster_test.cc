@@ -3,6 +3,7 @@
 
 #include "api/client.h"
 #include "api/cluster_wire.h"
+#include "api/job_query.h"
 #include "api/test_values.h"
 #include "api/wire.h"
 #include "http/test_server.h"
@@ -56,6 +57,27 @@ TEST(ApiClient, SuspendsResumesAndExplainsJobs) {
   EXPECT_EQ(asked_for(jobs_to_json({full_job()}), std::vector<job::Job>{full_job()},
                       [](Client& client) { return client.queue(); }),
             "GET /v1/queue");
+}
+
+TEST(ApiClient, ReadsTheQueuePageByPage) {
+  std::vector<job::Job> jobs(3, full_job());
+  for (size_t i = 0; i < jobs.size(); ++i) jobs[i].id = "job-" + std::to_string(i);
+  std::vector<std::string> cursors;
+  // The second job was served twice, because the first started in between.
+  http::TestServer server([&](const http::Request& request, const http::Respond& respond) {
+    const auto cursor = request.query.find("cursor");
+    cursors.push_back(cursor == request.query.end() ? "" : cursor->second);
+    const std::string& last = cursors.back();
+    respond({.body = last.empty()      ? job_page_to_json({&jobs[0], &jobs[1]}, "job-1")
+                     : last == "job-1" ? job_page_to_json({&jobs[1], &jobs[2]}, "job-2")
+                                       : job_page_to_json({&jobs[2]}, "job-2")});
+  });
+
+  const auto queue = Client(server.socket()).queue();
+
+  ASSERT_TRUE(queue) << queue.error().to_string();
+  EXPECT_EQ(*queue, jobs);
+  EXPECT_EQ(cursors, (std::vector<std::string>{"", "job-1", "job-2"}));
 }
 
 TEST(ApiClient, ListsAndGetsProjects) {

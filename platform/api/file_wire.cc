@@ -83,11 +83,7 @@ Parameters artifact_query_to_parameters(const ArtifactQuery& query) {
 Result<ArtifactQuery> artifact_query_from_parameters(const Parameters& parameters) {
   ArtifactQuery query;
   const auto take = [&](const std::string& name, const std::string& value) -> std::string {
-    if (name == "checksums") {
-      query.checksums = value == "true";
-      const bool known = query.checksums || value == "false";
-      return known ? "" : in_quotes(value) + " is neither true nor false";
-    }
+    if (name == "checksums") return take_flag(value, query.checksums);
     if (name == "prefix") query.prefix = value;
     if (name == "after") query.after = value;
     // The project in which the job is looked up; not part of this query.

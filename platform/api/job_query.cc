@@ -21,19 +21,15 @@
 namespace muster::api {
 
 using base::Fault;
-using base::number_of;
 using job::Job;
 using job::JobOrigin;
 using job::Phase;
 
 namespace {
 
-constexpr std::array<Phase, 6> kPhases{Phase::kQueued,    Phase::kStarting, Phase::kRunning,
-                                       Phase::kSucceeded, Phase::kFailed,   Phase::kStopped};
-
 std::vector<std::string> phase_words() {
   std::vector<std::string> words;
-  for (const Phase phase : kPhases) words.emplace_back(job::to_string(phase));
+  for (const Phase phase : job::kAllPhases) words.emplace_back(job::to_string(phase));
   words.insert(words.end(), {"active", "ended"});
   return words;
 }
@@ -42,7 +38,7 @@ std::vector<std::string> phase_words() {
 bool take_phase(const std::string& word, std::vector<Phase>& into) {
   const std::string lower = base::lower_case(word);
   const size_t before = into.size();
-  for (const Phase phase : kPhases) {
+  for (const Phase phase : job::kAllPhases) {
     const bool is_meant = lower == base::lower_case(job::to_string(phase)) ||
                           (lower == "active" && !job::is_final(phase)) ||
                           (lower == "ended" && job::is_final(phase));
@@ -137,9 +133,11 @@ std::optional<base::Time>* bound_of(JobQuery& query, std::string_view parameter)
   return nullptr;
 }
 
-std::string take_flag(const std::string& value, bool& into) {
-  into = value == "true";
-  return into || value == "false" ? "" : in_quotes(value) + " is neither true nor false";
+std::string take_limit(const std::string& value, int& into) {
+  const auto limit = base::number_of<int>(value);
+  const bool right = limit && *limit >= 1 && *limit <= kMostJobs;
+  into = right ? *limit : 1;
+  return right ? "" : in_quotes(value) + " is not a number from 1 to " + std::to_string(kMostJobs);
 }
 
 /// The fault of one parameter; empty if it was stored in `query`.
@@ -172,13 +170,7 @@ std::string take_job_parameter(JobQuery& query, const std::string& name, const s
     query.order = order.value_or(JobOrder::kOldestFirst);
     return order ? "" : record::not_a_choice(value, order_names()) + "; or one of them after '-'";
   }
-  if (name == "limit") {
-    const auto limit = number_of<int>(value);
-    const bool right = limit && *limit >= 1 && *limit <= kMostJobs;
-    query.limit = right ? *limit : 1;
-    return right ? ""
-                 : in_quotes(value) + " is not a number from 1 to " + std::to_string(kMostJobs);
-  }
+  if (name == "limit") return take_limit(value, query.limit);
   return unknown_parameter(
       name, {"project", "phase", "owner", "prefix", "label", "kind", "text", "submitted_after",
              "submitted_before", "started_after", "started_before", "ended_after", "ended_before",
@@ -343,6 +335,37 @@ const record::Table& table_of(const JobPage*) {
 
 base::Result<JobPage> job_page_from_json(std::string_view text) {
   return record::from_json<JobPage>(text, "list of jobs");
+}
+
+Parameters queue_query_parameters(const QueueQuery& query) {
+  Parameters parameters;
+  if (query.limit != QueueQuery().limit) parameters["limit"] = std::to_string(query.limit);
+  if (!query.cursor.empty()) parameters["cursor"] = query.cursor;
+  return parameters;
+}
+
+base::Result<QueueQuery> queue_query_from_parameters(const Parameters& parameters) {
+  QueueQuery query;
+  std::vector<Fault> faults = read_parameters(
+      parameters, [&](const std::string& name, const std::string& value) -> std::string {
+        if (name == "limit") return take_limit(value, query.limit);
+        if (name != "cursor") return unknown_parameter(name, {"limit", "cursor"});
+        query.cursor = value;
+        return "";
+      });
+  if (faults.empty()) return query;
+  return wrong_query("the query for the queue is invalid", std::move(faults));
+}
+
+const record::Table& queue_page_table() {
+  static const record::Table table =
+      record::table<JobPage>(
+          "Jobs",
+          {record::field<&JobPage::jobs>("jobs", {.need = record::Need::kRequired}),
+           record::field<&JobPage::next>("next", {.help = "The `cursor` of the next page. Absent: "
+                                                          "this is the last page."})})
+          .as_answer(record::Unknown::kIgnored);
+  return table;
 }
 
 }  // namespace muster::api

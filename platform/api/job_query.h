@@ -207,6 +207,22 @@ std::string job_page_to_json(const std::vector<const job::Job*>& jobs, const std
                              const std::optional<JobCounts>& counts = {});
 base::Result<JobPage> job_page_from_json(std::string_view text);
 
+/// A page of GET /v1/queue: ?limit=&cursor=. The answer is a JobPage without counts.
+///
+/// The queue changes between two pages. A page begins behind the last job of the page before, or
+/// with the first job if that one waits no longer: jobs may be on two pages.
+struct QueueQuery {
+  int limit = kMostJobs;  ///< 1 to kMostJobs
+  std::string cursor;     ///< the id of the last job of the previous page; empty: the first page
+
+  bool operator==(const QueueQuery&) const = default;
+};
+Parameters queue_query_parameters(const QueueQuery& query);
+/// kInvalid with every fault.
+base::Result<QueueQuery> queue_query_from_parameters(const Parameters& parameters);
+/// The schema of a page.
+const record::Table& queue_page_table();
+
 // A LogQuery as the query of a URL, in both directions.
 //
 // Pure; thread-safe.

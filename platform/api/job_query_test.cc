@@ -236,6 +236,20 @@ TEST(JobPage, ReadsBackUnchanged) {
   EXPECT_EQ(page->next, "more");
 }
 
+TEST(QueueQuery, ReadsBackUnchangedAndNamesEachFault) {
+  for (const QueueQuery& query : {QueueQuery{}, QueueQuery{.limit = 7, .cursor = "k2x"}}) {
+    const auto read = queue_query_from_parameters(queue_query_parameters(query));
+    ASSERT_TRUE(read) << read.error().to_string();
+    EXPECT_EQ(*read, query);
+  }
+  const auto wrong = queue_query_from_parameters({{"limit", "1001"}, {"curser", "k2x"}});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().to_string(),
+            "the query for the queue is invalid\n"
+            "  curser: is not a parameter; did you mean 'cursor'?\n"
+            "  limit: '1001' is not a number from 1 to 1000");
+}
+
 TEST(JobPage, HasNoNextFieldOnTheLastPage) {
   EXPECT_EQ(job_page_to_json({}, ""), R"({"jobs":[]})");
   EXPECT_EQ(job_page_from_json(R"({"jobs":[]})")->next, "");

@@ -21,12 +21,6 @@ using job::LogQuery;
 
 namespace {
 
-std::optional<bool> flag_of(std::string_view text) {
-  if (text == "true") return true;
-  if (text == "false") return false;
-  return std::nullopt;
-}
-
 std::optional<int> count_of(std::string_view text) {
   const auto count = base::number_of<int>(text);
   return count && *count >= 0 ? count : std::nullopt;
@@ -34,11 +28,7 @@ std::optional<int> count_of(std::string_view text) {
 
 /// The fault of one parameter; empty if it was stored in `query`.
 std::string take_log_parameter(LogQuery& query, const std::string& name, const std::string& value) {
-  if (name == "follow") {
-    const auto follow = flag_of(value);
-    query.follow = follow.value_or(false);
-    return follow ? "" : in_quotes(value) + " is neither true nor false";
-  }
+  if (name == "follow") return take_flag(value, query.follow);
   if (name == "task") {
     query.task = value;
     return "";
@@ -130,17 +120,12 @@ std::string take_rank(MetricQuery& query, const std::string& value) {
   return ok ? "" : in_quotes(value) + " is not a rank; give 0 or more";
 }
 
-std::string take_last(MetricQuery& query, const std::string& value) {
-  query.last = value == "true";
-  return query.last || value == "false" ? "" : in_quotes(value) + " is neither true nor false";
-}
-
 /// The fault of one parameter; empty if it was stored in `query`.
 std::string take_metric_parameter(MetricQuery& query, const std::string& name,
                                   const std::string& value) {
   if (name == "metric") return take_metric(query, value);
   if (name == "rank") return take_rank(query, value);
-  if (name == "last") return take_last(query, value);
+  if (name == "last") return take_flag(value, query.last);
   if (name == "task") {
     query.task = value;
     return "";

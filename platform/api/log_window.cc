@@ -47,11 +47,6 @@ std::string take_count(std::optional<Number>& into, const std::string& value, Nu
   return fault;
 }
 
-std::string take_switch(bool& into, const std::string& value) {
-  into = value == "true";
-  return value == "true" || value == "false" ? "" : in_quotes(value) + " is not true or false";
-}
-
 /// Whether `name` is a parameter of LogPlace; then `fault` is its fault.
 bool takes_place(LogPlace& place, const std::string& name, const std::string& value,
                  std::string& fault) {
@@ -88,8 +83,8 @@ std::string take_search_parameter(LogSearchRequest& request, const std::string& 
   std::string fault;
   if (takes_place(request.place, name, value, fault)) return fault;
   if (name == "q") return take_search_text(request.text, value);
-  if (name == "regex") return take_switch(request.is_regex, value);
-  if (name == "ignore_case") return take_switch(request.ignores_case, value);
+  if (name == "regex") return take_flag(value, request.is_regex);
+  if (name == "ignore_case") return take_flag(value, request.ignores_case);
   if (name == "rank") return take_count(request.rank, value, kMostInt);
   if (name == "stream") return take_stream(request.stream, value);
   if (name == "line") return take_count(request.line, value, uint64_t{0}, kMostLine);

@@ -24,6 +24,11 @@ std::string unknown_parameter(const std::string& name, const std::vector<std::st
   return "is not a parameter" + record::did_you_mean(shortened(name), known);
 }
 
+std::string take_flag(const std::string& value, bool& into) {
+  into = value == "true";
+  return into || value == "false" ? "" : in_quotes(value) + " is neither true nor false";
+}
+
 base::Error wrong_query(std::string what, std::vector<base::Fault> faults) {
   return {.code = base::ErrorCode::kInvalid,
           .what = std::move(what),

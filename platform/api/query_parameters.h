@@ -26,6 +26,9 @@ std::string unknown_parameter(const std::string& name, const std::vector<std::st
 
 using base::in_quotes;
 
+/// Sets `into` to the value "true" or "false". Any other value is false, and its fault is returned.
+std::string take_flag(const std::string& value, bool& into);
+
 /// kInvalid. `what`: "the query for jobs is invalid".
 base::Error wrong_query(std::string what, std::vector<base::Fault> faults);
 

@@ -57,7 +57,7 @@
 //   POST   /v1/schedules/NAME/pause  -> Schedule
 //   POST   /v1/schedules/NAME/resume -> Schedule
 //   POST   /v1/schedules/NAME/run    -> 201 job
-//   GET    /v1/queue                 -> {"jobs": [job, ...]}, in the order they would be served
+//   GET    /v1/queue                 -> JobPage, in the order they would be served; ?limit=&cursor=
 //   GET    /v1/watch/jobs            -> text/event-stream; ?project=P&name=N&existing=&rows=
 //   GET    /v1/watch/events          -> text/event-stream; ?project=P&name=N&since=TIME
 //                                    &kind=evicted

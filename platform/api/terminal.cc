@@ -55,11 +55,7 @@ std::string take_request_parameter(ExecRequest& request, const std::string& name
     if (words) request.command = *words;
     return words ? "" : "is not a JSON list of words such as [\"ls\", \"-l\"]";
   }
-  if (name == "terminal") {
-    request.terminal = value == "true";
-    if (value == "true" || value == "false") return "";
-    return base::in_quotes(value) + " is neither true nor false";
-  }
+  if (name == "terminal") return take_flag(value, request.terminal);
   if (name == "rows") return take_size(request.rows, value);
   if (name == "columns") return take_size(request.columns, value);
   if (name == "task") {
@@ -84,11 +80,7 @@ std::string take_request_parameter(CopyRequest& request, const std::string& name
     const bool plain = !value.empty() && value.find('\0') == std::string::npos;
     return plain ? "" : "is not a path";
   }
-  if (name == "into") {
-    request.into = value == "true";
-    if (value == "true" || value == "false") return "";
-    return base::in_quotes(value) + " is neither true nor false";
-  }
+  if (name == "into") return take_flag(value, request.into);
   if (name == "task") request.task = value;
   if (name == "task" || name == "project") return "";
   return unknown_parameter(name, {"task", "path", "into"});

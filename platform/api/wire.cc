@@ -24,7 +24,7 @@ using job::JobSpec;
 void add_job_schemas(record::Schemas& schemas) {
   schemas.add(record::table_for<JobSpec>());
   schemas.add(record::table_for<ServerInfo>());
-  schemas.add_list("Jobs", "jobs", record::table_for<Job>());
+  schemas.add(queue_page_table());
   schemas.add(record::table_for<JobPage>());
   schemas.add(record::table_for<RowPage>());
   schemas.add(record::table_for<job::Explanation>());

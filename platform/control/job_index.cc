@@ -86,12 +86,14 @@ JobSlot& JobIndex::add(JobSlot added) {
     by_name_.erase(named);
     by_name_.insert(&kept);
   }
-  // Jobs from an earlier release may have the same time of submission.
+  // Jobs from an earlier release may have the same time of submission, and an unreadable job has
+  // that of the job before it.
   auto at = first_slot(slot.submitted, true);
   if (at != by_time_.begin() && (at - 1)->submitted == slot.submitted) {
     do slot.submitted += std::chrono::nanoseconds(1);
     while (at != by_time_.end() && (at++)->submitted == slot.submitted);
     at = first_slot(slot.submitted, true);
+    moved_[&kept] = slot.submitted;
   }
   by_time_.insert(at, slot);
   kept.is_member = job::is_member(kept.facts()) ? 1 : 0;
@@ -136,13 +138,14 @@ void JobIndex::erase(JobSlot& slot) {
   const auto named = by_name_.find(JobName(names.name, names.project));
   if (named != by_name_.end() && *named == &slot) by_name_.erase(named);
   const auto first =
-      by_time_.begin() + (first_slot(slot.facts().submitted, false) - by_time_.begin());
+      by_time_.begin() + (first_slot(facts_of(slot).submitted, false) - by_time_.begin());
   const auto found =
       std::find_if(first, by_time_.end(), [&](const TimeSlot& each) { return each.slot == &slot; });
   if (found != by_time_.end()) {
     found->slot = nullptr;
     ++empty_slots_;
   }
+  moved_.erase(&slot);
   slots_.remove(slot);
   if (2 * empty_slots_ > by_time_.size()) {
     std::erase_if(by_time_, [](const TimeSlot& each) { return each.slot == nullptr; });
@@ -153,6 +156,13 @@ void JobIndex::erase(JobSlot& slot) {
 JobSlot* JobIndex::with_id(std::string_view id) const {
   const auto found = by_id_.find(id);
   return found == by_id_.end() ? nullptr : *found;
+}
+
+JobFacts JobIndex::facts_of(const JobSlot& slot) const {
+  JobFacts facts = slot.facts();
+  if (moved_.empty()) return facts;
+  if (const auto moved = moved_.find(&slot); moved != moved_.end()) facts.submitted = moved->second;
+  return facts;
 }
 
 std::vector<JobIndex::TimeSlot>::const_iterator JobIndex::first_slot(base::Time time,
@@ -188,13 +198,16 @@ void JobIndex::visit_slots(ptrdiff_t at, ptrdiff_t end, ptrdiff_t step, FactText
     read_ahead(slot_at(at + 2 * kReadAhead * step));
     read_texts_ahead(slot_at(at + kReadAhead * step), read);
     const JobSlot* const slot = slot_at(at);
-    if (slot != nullptr && !visit(slot->facts())) return;
+    if (slot == nullptr) continue;
+    JobFacts facts = slot->facts();
+    facts.submitted = by_time_[static_cast<size_t>(at)].submitted;
+    if (!visit(facts)) return;
   }
 }
 
 void JobIndex::each_by_name(const JobName& first, const Visit& visit) const {
   auto at = by_name_.lower_bound(first);
-  while (at != by_name_.end() && visit((*at)->facts())) ++at;
+  while (at != by_name_.end() && visit(facts_of(**at))) ++at;
 }
 
 }  // namespace muster::control

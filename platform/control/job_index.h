@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -89,6 +90,10 @@ class SlotPool {
 };
 
 /// Owns the slots of jobs, and finds them by id, by name, and by the time of submission.
+///
+/// In the index, no two jobs have the same time of submission: a job whose time is taken gets the
+/// next free one. The facts that visitors get have the time in the index, so that a listing can
+/// continue after any job.
 class JobIndex {
  public:
   using Visit = std::function<bool(const job::JobFacts&)>;
@@ -104,6 +109,8 @@ class JobIndex {
 
   /// nullptr: no job has this id.
   JobSlot* with_id(std::string_view id) const;
+  /// The facts of the job in the slot, as a visitor gets them.
+  job::JobFacts facts_of(const JobSlot& slot) const;
   bool has_name(const JobName& name) const { return by_name_.contains(name); }
   /// As JobTable::each_job() and JobTable::each_job_from().
   void each_by_time(bool newest_first, std::optional<base::Time> after, job::FactTexts read,
@@ -160,6 +167,8 @@ class JobIndex {
   SlotPool slots_;
   std::vector<TimeSlot> by_time_;
   size_t empty_slots_ = 0;
+  /// The times of the slots whose own times were taken, which are few.
+  std::unordered_map<const JobSlot*, base::Time> moved_;
   /// Projects and owners of packed jobs. They are never removed: few differ, and slots refer to them.
   std::set<std::string, std::less<>> shared_texts_;
   PhaseCounts all_;

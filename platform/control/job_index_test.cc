@@ -82,6 +82,37 @@ TEST_F(JobIndexTest, JobsSubmittedAtOneTimeAreAllVisitedAndCanBeErased) {
   EXPECT_EQ(names(false), "acd");
 }
 
+TEST_F(JobIndexTest, AVisitContinuesAfterEachJobOfOneTime) {
+  for (const char* const name : {"a", "b", "c"}) add(name, 1);
+  add("d", 2);
+  const auto names_one_by_one = [&](bool newest_first) {
+    std::string names;
+    std::optional<base::Time> after;
+    for (size_t visits = 0; visits < 10; ++visits) {
+      index_.each_by_time(newest_first, after, job::FactTexts::kAll, [&](const job::JobFacts& job) {
+        names += job.name;
+        after = job.submitted;
+        return false;
+      });
+    }
+    return names;
+  };
+  EXPECT_EQ(names_one_by_one(false), "abcd");
+  EXPECT_EQ(names_one_by_one(true), "dcba");
+
+  std::vector<base::Time> times;
+  index_.each_by_time(false, std::nullopt, job::FactTexts::kAll, [&](const job::JobFacts& job) {
+    times.push_back(job.submitted);
+    return true;
+  });
+  std::vector<base::Time> times_by_name;
+  index_.each_by_name({"a", ""}, [&](const job::JobFacts& job) {
+    times_by_name.push_back(job.submitted);
+    return true;
+  });
+  EXPECT_EQ(times_by_name, times);
+}
+
 TEST_F(JobIndexTest, ErasedJobsAreNeverVisited) {
   std::vector<JobEntry*> added;
   for (int i = 0; i < 100; ++i) added.push_back(&add(std::to_string(i) + ".", i));

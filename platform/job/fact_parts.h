@@ -7,6 +7,7 @@
 // Plain values.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +20,9 @@
 namespace muster::job {
 
 enum class Phase { kQueued, kStarting, kRunning, kSucceeded, kFailed, kStopped };
+/// In the order of their values.
+inline constexpr std::array kAllPhases{Phase::kQueued,    Phase::kStarting, Phase::kRunning,
+                                       Phase::kSucceeded, Phase::kFailed,   Phase::kStopped};
 
 /// "Queued", "Running" ...: as in the API and in listings.
 std::string_view to_string(Phase phase);

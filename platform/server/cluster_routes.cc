@@ -85,7 +85,7 @@ RouteAnswer usage_of_project(const Controller& controller, const ApiCall& call) 
   api::UsageSum sum(query.since.value_or(until - kUsualUsageSpan), until);
   const std::unordered_set<std::string> counted = with_subprojects(controller, sight, name);
   controller.jobs().each_job(false, std::nullopt, [&](const job::JobFacts& job) {
-    if (counted.contains(std::string(job.project))) sum.add(job);
+    if (counted.contains(std::string(job.project)) && sight.sees(job)) sum.add(job);
     return true;
   });
   const api::ProjectUsage usage = sum.of(name);

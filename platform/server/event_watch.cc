@@ -53,8 +53,21 @@ void EventHorizon::look_at_changes() {
 
 namespace {
 
-constexpr size_t kMostEvents = 500;  // at a time
+constexpr size_t kMostEvents = 500;      // at a time
+constexpr size_t kUnpackedAtOnce = 256;  // jobs in one turn of the loop
 constexpr size_t kEventChangesAtOnce = 200;
+
+api::JobEvent event_of(const Job& job, const job::Event& event) {
+  return {.time = event.time,
+          .job = job.spec.name,
+          .project = job.spec.project,
+          .job_id = job.id,
+          .what = event.what};
+}
+
+bool is_earlier(const api::JobEvent& left, const api::JobEvent& right) {
+  return left.time < right.time;
+}
 
 std::string_view kind_of_fact(const job::Fact& fact) {
   return std::visit([](const auto& each) { return each.kKind; }, fact);
@@ -85,73 +98,83 @@ std::optional<http::BodyPiece> EventWatchStream::next() {
   }
   const Sight sight(controller_, who_);
   const base::Time horizon = horizon_->time();
-  while (last_ < horizon) {
-    const std::vector<Found> found = find_some(sight, horizon);
-    std::string text;
-    for (const auto& [time, job, event] : found) {
-      http::append_event(text, api::kHistoryEvent,
-                         api::job_event_to_json({.time = time,
-                                                 .job = job->spec.name,
-                                                 .project = job->spec.project,
-                                                 .job_id = job->id,
-                                                 .what = sight.redacted(event->what)}),
-                         std::to_string(time.time_since_epoch().count()));
+  while (scan_ || last_ < horizon) {
+    std::vector<api::JobEvent> found;
+    if (!find_some(sight, horizon, found)) {
+      wake();
+      return std::nullopt;
     }
-    last_ = found.size() < kMostEvents ? horizon : found.back().time;
+    std::string text;
+    for (api::JobEvent& event : found) {
+      event.what = sight.redacted(std::move(event.what));
+      http::append_event(text, api::kHistoryEvent, api::job_event_to_json(event),
+                         std::to_string(event.time.time_since_epoch().count()));
+    }
     if (!text.empty()) return http::BodyPiece(std::move(text));
   }
   return end_if_over(sight);
 }
 
-/// The first events after last_, at most kMostEvents.
-std::vector<EventWatchStream::Found> EventWatchStream::find_some(const Sight& sight,
-                                                                 base::Time horizon) {
-  std::vector<Found> found;
-  if (!caught_up_ || !find_in_changed(sight, horizon, found)) {
-    found = find_in_all(sight, horizon);
+/// The first events after last_, at most kMostEvents; last_ becomes the time up to which there are
+/// no others. False: the search continues in a later turn of the loop.
+bool EventWatchStream::find_some(const Sight& sight, base::Time horizon,
+                                 std::vector<api::JobEvent>& found) {
+  if (!scan_ && (!caught_up_ || !find_in_changed(sight, horizon, found))) {
+    found.clear();
+    scan_ = Scan{.horizon = horizon, .began = controller_.feed().now()};
   }
-  std::sort(found.begin(), found.end(),
-            [](const Found& left, const Found& right) { return left.time < right.time; });
-  return found;
+  if (scan_) {
+    if (!scan_some(sight)) return false;
+    at_ = scan_->began;
+    horizon = scan_->horizon;
+    found = std::move(scan_->first);
+    caught_up_ = found.size() < kMostEvents;
+    scan_.reset();
+  }
+  std::sort(found.begin(), found.end(), is_earlier);
+  last_ = found.size() < kMostEvents ? horizon : found.back().time;
+  return true;
 }
 
-std::vector<EventWatchStream::Found> EventWatchStream::find_in_all(const Sight& sight,
-                                                                   base::Time horizon) {
-  // A heap of the first events after last_, with the latest of these on top.
-  const auto earlier = [](const Found& left, const Found& right) { return left.time < right.time; };
-  at_ = controller_.feed().now();
-  std::vector<Found> first;
-  std::vector<Found> of_job;
-  controller_.jobs().each_job(false, std::nullopt, [&](const job::JobFacts& job) {
+/// False: there are more jobs to examine.
+bool EventWatchStream::scan_some(const Sight& sight) {
+  std::vector<api::JobEvent>& first = scan_->first;
+  size_t unpacked = 0;
+  bool is_over = true;
+  controller_.jobs().each_job(false, scan_->examined, [&](const job::JobFacts& job) {
     // Of a million jobs, only those are unpacked whose events may be among the first.
     const bool is_too_late = first.size() == kMostEvents && job.first_event() > first.front().time;
     if (is_too_late || !may_have_events(sight, job)) return true;
-    of_job.clear();
-    find_in(*controller_.jobs().with_id(std::string(job.id)), horizon, of_job);
-    for (const Found& found : of_job) {
+    is_over = job.packed == nullptr || unpacked++ < kUnpackedAtOnce;
+    if (!is_over) return false;
+    scan_->examined = job.submitted;
+    find_in(job.id, scan_->horizon, [&](const Job& whole, const job::Event& event) {
       if (first.size() == kMostEvents) {
-        if (!earlier(found, first.front())) break;
-        std::pop_heap(first.begin(), first.end(), earlier);
+        if (event.time >= first.front().time) return false;
+        std::pop_heap(first.begin(), first.end(), is_earlier);
         first.pop_back();
       }
-      first.push_back(found);
-      std::push_heap(first.begin(), first.end(), earlier);
-    }
+      first.push_back(event_of(whole, event));
+      std::push_heap(first.begin(), first.end(), is_earlier);
+      return true;
+    });
     return true;
   });
-  caught_up_ = first.size() < kMostEvents;
-  return first;
+  return is_over;
 }
 
 /// False: there are too many, or the changed jobs are unknown.
 bool EventWatchStream::find_in_changed(const Sight& sight, base::Time horizon,
-                                       std::vector<Found>& found) {
+                                       std::vector<api::JobEvent>& found) {
   const auto changes = controller_.feed().after(at_, kEventChangesAtOnce);
   if (!changes || changes->size() == kEventChangesAtOnce) return false;
   for (const auto& change : *changes) {
     const auto job = controller_.jobs().facts_with_id(change.job);
     if (!job || !may_have_events(sight, *job)) continue;
-    find_in(*controller_.jobs().with_id(change.job), horizon, found);
+    find_in(change.job, horizon, [&](const Job& whole, const job::Event& event) {
+      found.push_back(event_of(whole, event));
+      return true;
+    });
   }
   if (found.size() >= kMostEvents) return false;
   if (!changes->empty()) at_.number = changes->back().number;
@@ -167,14 +190,15 @@ bool EventWatchStream::may_have_events(const Sight& sight, const job::JobFacts& 
   return sight.sees(job);
 }
 
-void EventWatchStream::find_in(const Job& job, base::Time horizon,
-                               std::vector<Found>& found) const {
-  for (const job::Event& event : job.events) {
-    if (event.time <= last_ || event.time > horizon) continue;
-    if (start_.kind.empty() || kind_of_fact(event.what) == start_.kind) {
-      found.push_back({event.time, &job, &event});
+/// Calls `take` with the job's later events, in the order of time, until it returns false.
+void EventWatchStream::find_in(std::string_view id, base::Time horizon, const Take& take) const {
+  controller_.jobs().visit_whole(id, [&](const Job& job) {
+    for (const job::Event& event : job.events) {
+      if (event.time <= last_ || event.time > horizon) continue;
+      if (!start_.kind.empty() && kind_of_fact(event.what) != start_.kind) continue;
+      if (!take(job, event)) return;
     }
-  }
+  });
 }
 
 std::optional<http::BodyPiece> EventWatchStream::end_if_over(const Sight& sight) {

@@ -1,12 +1,15 @@
 // GET /v1/watch/events: the events of jobs as a stream, and how far it may be read.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "access/identity.h"
+#include "api/wire.h"
 #include "base/clock.h"
 #include "control/controller.h"
 #include "job/job.h"
@@ -47,6 +50,9 @@ class EventHorizon {
 ///
 /// A job's history contains only its last events; a reader that is slower misses some.
 ///
+/// A stream that begins in the past examines all jobs. Few of them are unpacked in one turn of the
+/// loop, and none stays unpacked.
+///
 /// On the EventLoop's thread.
 class EventWatchStream : public EventStream {
  public:
@@ -66,17 +72,21 @@ class EventWatchStream : public EventStream {
   std::optional<http::BodyPiece> next() override;
 
  private:
-  struct Found {
-    base::Time time;
-    const job::Job* job = nullptr;
-    const job::Event* event = nullptr;
+  /// The examination of all jobs, over several turns of the loop.
+  struct Scan {
+    base::Time horizon;  ///< at its beginning
+    control::FeedPosition began;
+    std::optional<base::Time> examined;  ///< all jobs submitted up to then were examined
+    /// The first events after last_ in these jobs, as a heap with the latest on top.
+    std::vector<api::JobEvent> first;
   };
 
-  std::vector<Found> find_some(const Sight& sight, base::Time horizon);
-  std::vector<Found> find_in_all(const Sight& sight, base::Time horizon);
-  bool find_in_changed(const Sight& sight, base::Time horizon, std::vector<Found>& found);
+  bool find_some(const Sight& sight, base::Time horizon, std::vector<api::JobEvent>& found);
+  bool scan_some(const Sight& sight);
+  bool find_in_changed(const Sight& sight, base::Time horizon, std::vector<api::JobEvent>& found);
   bool may_have_events(const Sight& sight, const job::JobFacts& job) const;
-  void find_in(const job::Job& job, base::Time horizon, std::vector<Found>& found) const;
+  using Take = std::function<bool(const job::Job& job, const job::Event& event)>;
+  void find_in(std::string_view id, base::Time horizon, const Take& take) const;
   std::optional<http::BodyPiece> end_if_over(const Sight& sight);
 
   control::Controller& controller_;
@@ -86,6 +96,7 @@ class EventWatchStream : public EventStream {
   base::Time last_;         ///< all events up to it were sent or are hidden
   bool caught_up_ = false;  ///< only jobs that change after at_ can have later events
   control::FeedPosition at_;
+  std::optional<Scan> scan_;
   bool told_where_;  ///< the client has an id from which it can continue
   bool ended_ = false;
   std::shared_ptr<void> feed_watch_;

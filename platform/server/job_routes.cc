@@ -1,6 +1,7 @@
 // The routes of single jobs: submit, read a job file, show, change and explain.
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "api/routes.h"
 #include "api/wire.h"
 #include "job/validate.h"
+#include "server/listed_objects.h"
 #include "server/router.h"
 #include "server/routes.h"
 #include "server/sight.h"
@@ -77,12 +79,16 @@ RouteAnswer forecast(const Controller& controller, const Sight& sight, const job
 }
 
 /// The user's role may have changed since the key was used first.
+Error used_for_unseen(const std::string& object) {
+  return {.code = ErrorCode::kConflict,
+          .what = "this idempotency key was used for " + object + " that you can no longer see",
+          .advice = "submit the job with another key"};
+}
+
 RouteAnswer submitted(const Sight& sight, const Result<job::Job>& job) {
   if (!job) return sight.redacted(job.error());
   if (sight.sees(*job)) return job_answer(201, sight, *job);
-  return Error{.code = ErrorCode::kConflict,
-               .what = "this idempotency key was used for a job that you can no longer see",
-               .advice = "submit the job with another key"};
+  return used_for_unseen("a job");
 }
 
 RouteAnswer submit_array(Controller& controller, const Sight& sight, const job::JobSpec& spec,
@@ -90,6 +96,7 @@ RouteAnswer submit_array(Controller& controller, const Sight& sight, const job::
                          const ApiCall& call) {
   auto array = controller.submit_array(spec, key, call.actor(), manner);
   if (!array) return sight.redacted(array.error());
+  if (!sight.sees(*array)) return used_for_unseen("an array");
   return json_answer(202, api::array_to_json(sight.shown(*std::move(array))));
 }
 
@@ -184,10 +191,19 @@ std::vector<const job::Job*> visible_queue(Controller& controller, const Sight& 
 }
 
 RouteAnswer queue(Controller& controller, const ApiCall& call) {
+  MUSTER_TRY(const api::QueueQuery query, api::queue_query_from_parameters(call.request.query));
   const Sight sight(controller, call.who);
-  std::vector<job::Job> jobs;
-  for (const job::Job* job : visible_queue(controller, sight)) jobs.push_back(sight.shown(*job));
-  return json_answer(200, api::jobs_to_json(jobs));
+  std::vector<const job::Job*> jobs = visible_queue(controller, sight);
+  const auto last = std::find_if(jobs.begin(), jobs.end(),
+                                 [&](const job::Job* job) { return job->id == query.cursor; });
+  if (last != jobs.end()) jobs.erase(jobs.begin(), last + 1);
+  const auto limit = static_cast<size_t>(query.limit);
+  bool has_next = jobs.size() > limit;
+  if (has_next) jobs.resize(limit);
+  has_next = leave_off_what_is_too_much(jobs) || has_next;
+  std::deque<job::Job> copies;  // elements keep their addresses
+  for (const job::Job*& job : jobs) job = &copies.emplace_back(sight.shown(*job));
+  return json_answer(200, api::job_page_to_json(jobs, has_next ? jobs.back()->id : ""));
 }
 
 /// The position among the jobs that the caller sees: the number of other projects' waiting jobs is

@@ -156,7 +156,7 @@ void JobWatchStream::append_array(std::string& text, const Sight& sight, const j
 
 void JobWatchStream::append_sweep(std::string& text, const Sight& sight,
                                   const sweep::SweepSummary& sweep, const std::string& id) const {
-  if (!filter_.takes(sweep.project, sweep.name) || !sight.sees_project(sweep.project)) return;
+  if (!filter_.takes(sweep.project, sweep.name) || !sight.sees(sweep)) return;
   if (!as_rows_) {
     return http::append_event(text, api::kSweepEvent, record::to_json(sweep), id);
   }

@@ -26,7 +26,6 @@
 #include "base/text.h"
 #include "control/sweeps.h"
 #include "job/array.h"
-#include "job/validate.h"
 #include "server/listed_objects.h"
 #include "server/router.h"
 #include "server/routes.h"
@@ -47,7 +46,6 @@ using job::Job;
 using job::JobFacts;
 using job::Phase;
 
-constexpr size_t kMostBytes = 4 << 20;  // of a page, approximately
 // A thread costs as much as the examination of some hundred jobs.
 constexpr size_t kJobsOfThread = 20'000;
 constexpr size_t kMostThreads = 8;
@@ -124,8 +122,7 @@ class Listing {
   /// The table of jobs keeps the counts of all jobs.
   void take_known_counts() {
     const control::PhaseCounts& known = controller_.jobs().counts(!query_.top);
-    for (const Phase phase : {Phase::kQueued, Phase::kStarting, Phase::kRunning, Phase::kSucceeded,
-                              Phase::kFailed, Phase::kStopped}) {
+    for (const Phase phase : job::kAllPhases) {
       const int64_t count = job::count_of_phase(known, phase);
       job::count_of_phase(own_.counts, phase) = count;
       const std::vector<Phase>& asked = query_.phases;
@@ -146,11 +143,16 @@ class Listing {
   }
 
   void by_time(size_t most) {
+    const bool newest_first = query_.order.descending;
     std::optional<base::Time> after;
-    if (from_) after = from_->submitted;
+    // Inclusive: the cursor may be that of another object, made when a job was submitted.
+    constexpr std::chrono::nanoseconds kTick(1);
+    if (from_ && from_->submitted > base::Time::min() && from_->submitted < base::Time::max()) {
+      after = newest_first ? from_->submitted + kTick : from_->submitted - kTick;
+    }
     size_t left = jobs_in_order();
     controller_.jobs().each_job(
-        query_.order.descending, after,
+        newest_first, after,
         [&](const JobFacts& job) {
           add(job);
           return own_.entries.size() < most && --left > 0;
@@ -304,20 +306,6 @@ Result<JobQuery> query_of(const Sight& sight, const ApiCall& call) {
   MUSTER_TRY(JobQuery query, api::job_query_from_parameters(call.request.query));
   if (query.project) MUSTER_CHECK(sight.project(*query.project, access::Role::kViewer));
   return query;
-}
-
-/// A page is kept in memory until the client has read it, so a page of large jobs has fewer of
-/// them, but at least one. Returns whether jobs were left off.
-bool leave_off_what_is_too_much(std::vector<const Job*>& jobs) {
-  size_t size = 0;
-  size_t count = 0;
-  while (count < jobs.size() &&
-         (count == 0 || size + job::text_size(jobs[count]->spec) <= kMostBytes)) {
-    size += job::text_size(jobs[count++]->spec);
-  }
-  const bool too_much = count < jobs.size();
-  jobs.resize(count);
-  return too_much;
 }
 
 std::string next_of(const JobQuery& query, const std::vector<Entry>& entries, bool has_next) {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "control/sweeps.h"
@@ -23,6 +24,19 @@ api::JobRow row_for(const control::Controller& controller, const Sight& sight,
   row.reason = api::row_of(shown).reason;
   if (!job::is_final(job.phase)) row.progress = controller.progress_of(job);
   return row;
+}
+
+bool leave_off_what_is_too_much(std::vector<const job::Job*>& jobs) {
+  constexpr size_t kMostBytes = 4 << 20;  // approximately
+  size_t size = 0;
+  size_t count = 0;
+  while (count < jobs.size() &&
+         (count == 0 || size + job::text_size(jobs[count]->spec) <= kMostBytes)) {
+    size += job::text_size(jobs[count++]->spec);
+  }
+  const bool too_much = count < jobs.size();
+  jobs.resize(count);
+  return too_much;
 }
 
 namespace {
@@ -147,7 +161,7 @@ void each_listed_object(const control::Controller& controller, const Sight& sigh
                         const std::function<void(const ListedObject&)>& visit) {
   controller.sweeps().each(
       [&](const sweep::SweepRecord& record, const sweep::SweepSummary& summary) {
-        if (sight.sees_project(summary.project)) visit(listed_sweep(record, summary));
+        if (sight.sees(summary)) visit(listed_sweep(record, summary));
       });
   for (const job::Array& array : controller.arrays().list(std::nullopt)) {
     if (!sight.sees(array)) continue;

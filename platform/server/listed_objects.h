@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "api/job_query.h"
 #include "api/job_rows.h"
@@ -23,6 +24,10 @@ struct ListedObject {
 /// Calls `visit` for each object that the caller sees, in any order.
 void each_listed_object(const control::Controller& controller, const Sight& sight,
                         const std::function<void(const ListedObject&)>& visit);
+
+/// A page is kept in memory until the client has read it, so a page of large jobs has fewer of
+/// them, but at least one. Returns whether jobs were left off.
+bool leave_off_what_is_too_much(std::vector<const job::Job*>& jobs);
 
 /// The row of an object. REQUIRES: the caller sees it.
 api::JobRow row_for(const job::Array& array);

@@ -32,14 +32,9 @@ constexpr std::string_view kPolicy =
     "img-src 'self' data:; font-src 'self'; require-trusted-types-for 'script'; "
     "trusted-types 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-std::string header_of(const Request& request, const std::string& name) {
-  const auto found = request.headers.find(name);
-  return found == request.headers.end() ? "" : found->second;
-}
-
 /// "https://muster.example.org:7443".
 std::string own_origin(const Request& request) {
-  return (is_from_loopback(request) ? "http://" : "https://") + header_of(request, "host");
+  return (is_from_loopback(request) ? "http://" : "https://") + header(request, "host");
 }
 
 bool is_view(std::string_view path) {
@@ -101,7 +96,7 @@ Response page_file_answer(const Request& request, const page::PageFile& file, bo
   response.headers["vary"] = "accept-encoding";
   response.headers["cache-control"] =
       is_immutable ? "public, max-age=31536000, immutable" : "no-cache";
-  if (header_of(request, "if-none-match").find(etag) != std::string::npos) {
+  if (header(request, "if-none-match").find(etag) != std::string::npos) {
     response.status = 304;
     return response;
   }
@@ -118,7 +113,7 @@ bool is_from_loopback(const Request& request) {
 
 std::optional<Response> refusal_of_host(const Request& request,
                                         const std::optional<LoopbackAddress>& address) {
-  const std::string host = header_of(request, "host");
+  const std::string host = header(request, "host");
   if (address) {
     const std::string port = ":" + std::to_string(address->port);
     for (const std::string_view name :
@@ -169,15 +164,15 @@ std::optional<Error> foreign_origin(const Request& request) {
       .code = ErrorCode::kRefused,
       .what = "this request comes from a page of another site",
       .advice = "open the server's page itself; programs send 'authorization: Bearer TOKEN'"};
-  const std::string site = header_of(request, "sec-fetch-site");
+  const std::string site = header(request, "sec-fetch-site");
   if (!site.empty() && site != "same-origin" && site != "none") return foreign;
-  const std::string origin = header_of(request, "origin");
+  const std::string origin = header(request, "origin");
   const bool is_own = base::same_but_for_case(origin, own_origin(request));
   if (!origin.empty() && !is_own) return foreign;
   const bool is_websocket = request.headers.contains("upgrade");
   if (request.method == "GET" && !is_websocket) return std::nullopt;
   if (!is_own) return foreign;
-  if (is_websocket || !header_of(request, std::string(kPageRequestHeader)).empty()) {
+  if (is_websocket || !header(request, kPageRequestHeader).empty()) {
     return std::nullopt;
   }
   return Error{.code = ErrorCode::kRefused,
@@ -189,7 +184,7 @@ std::optional<Error> foreign_origin(const Request& request) {
 std::string cookie_name(const Request& request) {
   if (!is_from_loopback(request)) return "__Host-muster";
   // Cookies are not separated by port, so servers on one host need different names.
-  const std::string host = header_of(request, "host");
+  const std::string host = header(request, "host");
   return "muster-" + host.substr(host.rfind(':') + 1);
 }
 

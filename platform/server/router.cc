@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "api/query_parameters.h"
 #include "api/routes.h"
 #include "api/wire.h"
 #include "base/text.h"
@@ -151,8 +152,8 @@ std::string parameter(const http::Request& request, std::string_view name) {
 
 base::Result<bool> says_true(const http::Request& request, std::string_view name) {
   const auto found = request.query.find(std::string(name));
-  if (found == request.query.end() || found->second == "false") return false;
-  if (found->second == "true") return true;
+  bool flag = false;
+  if (found == request.query.end() || api::take_flag(found->second, flag).empty()) return flag;
   return base::Error{.code = base::ErrorCode::kInvalid,
                      .what = "the parameter '" + std::string(name) + "' is neither true nor false",
                      .advice = "give " + std::string(name) + "=true, or leave it out"};

@@ -80,18 +80,28 @@ bool Sight::sees(const job::JobRef& ref) const {
 
 // --- what a name stands for
 
-/// A job that stands for the array: rights depend on its project and its time.
 namespace {
-Job stand_in(const job::Array& array) {
-  Job job;
-  job.spec.project = array.spec.project;
-  job.submitted = array.submitted;
-  return job;
+
+/// The facts of a job that stands for another object: rights depend on the project and the time.
+JobFacts stand_in(const std::string& project, base::Time submitted) {
+  JobFacts facts;
+  facts.project = project;
+  facts.submitted = submitted;
+  return facts;
 }
+
+JobFacts stand_in(const job::Array& array) {
+  return stand_in(array.spec.project, array.submitted);
+}
+
 }  // namespace
 
 bool Sight::sees(const job::Array& array) const {
   return sees(stand_in(array));
+}
+
+bool Sight::sees(const sweep::SweepSummary& sweep) const {
+  return sees(stand_in(sweep.project, sweep.created));
 }
 
 Result<job::Array> Sight::array(const std::string& name, const std::string& project,
@@ -116,7 +126,7 @@ Result<job::Array> Sight::array(const std::string& name, const std::string& proj
                  .what = "several projects have an array '" + name + "': " + projects,
                  .advice = "choose one: --project NAME, or ?project=NAME"};
   }
-  const Role role = role_over(job::facts_of(stand_in(arrays.front())));
+  const Role role = role_over(stand_in(arrays.front()));
   if (role < needed) return lacks_role(arrays.front().spec.project, role, needed);
   return std::move(arrays.front());
 }
@@ -196,9 +206,7 @@ Error Sight::no_such_job_or_yet(const std::string& name, const std::string& proj
 /// consists of.
 std::optional<Error> Sight::is_another_object(const std::string& name,
                                               const std::string& project) const {
-  const auto is_meant = [&](const std::string& home) {
-    return sees_project(home) && (project.empty() || home == project);
-  };
+  const auto is_meant = [&](const std::string& home) { return project.empty() || home == project; };
   if (const auto found = array(name, project, Role::kViewer)) {
     const auto indexes = job::indexes_of(found->spec.array);
     const int first = indexes && !indexes->empty() ? indexes->front() : 0;
@@ -207,18 +215,20 @@ std::optional<Error> Sight::is_another_object(const std::string& name,
                  .advice = "name a member, such as " + job::member_title(name, first)};
   }
   for (const sweep::SweepSummary& sweep : controller_.sweeps().named(name)) {
-    if (!is_meant(sweep.project)) continue;
+    if (!sees(sweep) || !is_meant(sweep.project)) continue;
     return Error{.code = ErrorCode::kNotFound,
                  .what = "'" + name + "' is a sweep, and this request is for one job",
                  .advice = "name a trial, such as " + sweep::trial_name(sweep.name, 1) +
                            "; 'muster sweep get " + sweep.name + "' lists them"};
   }
   for (const job::Schedule& schedule : controller_.schedules().named(name)) {
-    if (!is_meant(schedule.spec.project)) continue;
+    if (!sees_project(schedule.spec.project) || !is_meant(schedule.spec.project)) continue;
     return Error{.code = ErrorCode::kNotFound,
                  .what = "'" + name + "' is a schedule, and this request is for one job",
                  .advice = "name one of its runs: 'muster schedule history " + schedule.spec.name +
-                           "' lists them; 'muster schedule --help' has the commands for schedules"};
+                           "' lists them; of the schedule itself: muster schedule pause " +
+                           schedule.spec.name + ", or muster schedule delete " +
+                           schedule.spec.name};
   }
   return std::nullopt;
 }
@@ -233,8 +243,8 @@ Error Sight::no_such_job(const std::string& name) const {
   for (const job::Array& array : controller_.arrays().list(std::nullopt)) {
     if (sees(array)) names.push_back(array.spec.name);
   }
-  controller_.sweeps().each([&](const sweep::SweepRecord& record, const sweep::SweepSummary&) {
-    if (sees_project(record.spec.job.project)) names.push_back(record.spec.job.name);
+  controller_.sweeps().each([&](const sweep::SweepRecord&, const sweep::SweepSummary& sweep) {
+    if (sees(sweep)) names.push_back(sweep.name);
   });
   return control::unknown_name("job", name, names, "list the jobs: muster list");
 }

@@ -18,6 +18,7 @@
 #include "job/job.h"
 #include "job/node.h"
 #include "job/project.h"
+#include "sweep/sweep.h"
 #include "words/sight.h"
 
 namespace muster::server {
@@ -48,6 +49,7 @@ class Sight {
                                                        const std::string& project,
                                                        access::Role needed) const;
   bool sees(const job::Array& array) const;
+  bool sees(const sweep::SweepSummary& sweep) const;
   /// kRefused for a job without a sandbox, unless the caller is an admin of the server: such a job
   /// can do everything that the server's account can, including reading the server's database.
   base::Result<void> may_run_in(job::Sandbox sandbox) const;

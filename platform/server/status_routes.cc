@@ -158,12 +158,8 @@ using job::Phase;
 
 namespace {
 
-/// In the order of their values.
-constexpr std::array kPhases{Phase::kQueued,    Phase::kStarting, Phase::kRunning,
-                             Phase::kSucceeded, Phase::kFailed,   Phase::kStopped};
-
 struct ProjectCounts {
-  std::array<int, kPhases.size()> phases{};  ///< by their numbers
+  std::array<int, job::kAllPhases.size()> phases{};  ///< by their numbers
   int queue = 0;
 };
 
@@ -187,7 +183,7 @@ void write_jobs(MetricsText& text, const Controller& controller) {
   const auto counts = count_jobs(controller);
   text.gauge("muster_jobs", "Existing jobs, including ended jobs.");
   for (const auto& [project, count] : counts) {
-    for (const Phase phase : kPhases) {
+    for (const Phase phase : job::kAllPhases) {
       text.sample(count.phases[static_cast<size_t>(phase)],
                   {{"project", project}, {"phase", std::string(job::to_string(phase))}});
     }

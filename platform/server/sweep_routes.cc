@@ -28,7 +28,7 @@ std::vector<SweepSummary> visible_sweeps(const Controller& controller, const Sig
                                          const std::string& project) {
   std::vector<SweepSummary> sweeps = controller.sweeps().list();
   std::erase_if(sweeps, [&](const SweepSummary& each) {
-    return !sight.sees_project(each.project) || (!project.empty() && each.project != project);
+    return !sight.sees(each) || (!project.empty() && each.project != project);
   });
   return sweeps;
 }

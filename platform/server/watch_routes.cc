@@ -67,12 +67,10 @@ Result<WatchFilter> filter_of(const Sight& sight, const http::Request& request) 
 bool flag_of(const http::Request& request, const std::string& name, bool usual,
              std::vector<Fault>& faults) {
   if (!request.query.contains(name)) return usual;
-  const std::string value = parameter(request, name);
-  if (value != "true" && value != "false") {
-    faults.push_back(
-        {.field = name, .what = base::in_quotes(value) + " is neither true nor false"});
-  }
-  return value == "true";
+  bool flag = false;
+  std::string fault = api::take_flag(parameter(request, name), flag);
+  if (!fault.empty()) faults.push_back({.field = name, .what = std::move(fault)});
+  return flag;
 }
 
 RouteAnswer watch_jobs(base::EventLoop& loop, Controller& controller, const ApiCall& call) {

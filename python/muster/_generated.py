@@ -589,6 +589,15 @@ class ServerInfo(Record):
 
 
 @dataclass(frozen=True)
+class Jobs(Record):
+    """See the API's document: Jobs."""
+
+    jobs: List[Job]
+    #: The `cursor` of the next page. Absent: this is the last page.
+    next: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class Job(Record):
     """See the API's document: Job."""
 
@@ -794,13 +803,6 @@ class Event(Record):
     #: `text` as data: its `kind`, and the fields of that kind. Fields that are zero, empty or
     #: hidden from the caller are omitted. Later versions may add kinds and fields.
     fact: Optional[Dict[str, Any]] = None
-
-
-@dataclass(frozen=True)
-class Jobs(Record):
-    """See the API's document: Jobs."""
-
-    jobs: List[Job]
 
 
 @dataclass(frozen=True)
@@ -2412,9 +2414,12 @@ class Operations(abc.ABC):
                             {"project": project, "follow": follow, "task": task, "attempt": attempt, "rank": rank, "grep": grep, "since": since, "tail": tail},
                             {}, {"log": LogRecord.from_wire, "array": Array.from_wire, "end": Array.from_wire})
 
-    def list_queue(self) -> Jobs:
-        """The waiting jobs, in the order in which they would be served."""
-        _, answer = self._call("GET", "/v1/queue", {}, {}, None)
+    def list_queue(self, *, limit: Optional[int] = None, cursor: Optional[str] = None) -> Jobs:
+        """The waiting jobs, in the order in which they would be served.
+
+        Page by page. The queue may change between two pages, so a job may be on both.
+        """
+        _, answer = self._call("GET", "/v1/queue", {"limit": limit, "cursor": cursor}, {}, None)
         return Jobs.from_wire(answer)
 
     def stream_jobs(self, *, project: Optional[str] = None, name: Optional[str] = None,

@@ -348,6 +348,7 @@ export type JobSpec = {
 
 export type Jobs = {
   jobs: Job[];
+  next?: string;
 };
 
 export type KeyedSubscription = {

@@ -14,6 +14,7 @@ export function Scheduler(_: {parts: string[]}) {
   const loaded = useData((signal) => get<Jobs>('/v1/queue', {}, signal), [], {interval: 1000, every: 60_000});
   const open = useSignal('');
   const jobs = loaded.data?.jobs ?? [];
+  const more = loaded.data?.next !== undefined;
   const by_reason = new Map<string, number>();
   for (const job of jobs) {
     const kind = String(job.reason_facts?.['kind'] ?? 'other').replaceAll('_', ' ');
@@ -32,10 +33,11 @@ export function Scheduler(_: {parts: string[]}) {
                 {kind}: <strong class="tnum">{count}</strong>
               </span>
             ))}
+          {more && <span class="muted small">of the first {jobs.length} jobs</span>}
         </div>
       )}
       {loaded.data && (
-        <Card title={`Queue: ${jobs.length} ${jobs.length === 1 ? 'job' : 'jobs'}`} scroll>
+        <Card title={`Queue: ${more ? 'more than ' : ''}${jobs.length} ${jobs.length === 1 ? 'job' : 'jobs'}`} scroll>
           {jobs.length === 0 ? (
             <div class="empty">No job waits.</div>
           ) : (
@@ -109,9 +111,10 @@ export function Scheduler(_: {parts: string[]}) {
               </tbody>
             </table>
           )}
-          {jobs.length > 500 && (
+          {(more || jobs.length > 500) && (
             <div class="empty">
-              {jobs.length - 500} more: <Link to="/jobs?phase=Queued&sort=submitted">all waiting jobs</Link>
+              {more ? 'There are more:' : `${jobs.length - 500} more:`}{' '}
+              <Link to="/jobs?phase=Queued&sort=submitted">all waiting jobs</Link>
             </div>
           )}
         </Card>
