@@ -75,6 +75,7 @@ schedule::Project to_schedule(const job::Project& project) {
 }
 
 schedule::Node to_schedule(const engine::Node& node, bool cordoned) {
+  const auto fault = node.labels.find(engine::kFault);
   return {.name = node.name,
           .pool = node.pool,
           .gpus = std::min(node.gpus, schedule::kMaxGpusPerNode),
@@ -84,6 +85,8 @@ schedule::Node to_schedule(const engine::Node& node, bool cordoned) {
           .memory_bytes = node.memory_bytes,
           .task_slots = node.task_slots,
           .cordoned = cordoned,
+          .silent = cordoned && engine::is_silent(node),
+          .fault = fault == node.labels.end() ? "" : fault->second,
           .topology = node.topology,
           .labels = node.labels,
           .taints = node.taints};

@@ -64,6 +64,7 @@ struct Node {
 // Labels of a node. A silent node does not answer now, but its tasks are not given up yet. A closed
 // node answers, but accepts no new tasks.
 inline constexpr const char* kSilentSince = "silent-since";  ///< since when it has not answered
+inline constexpr const char* kFault = "fault";               ///< why it does not answer
 inline constexpr const char* kClosedBy = "closed-by";        ///< the user who closed it
 
 inline bool is_silent(const Node& node) {

@@ -204,6 +204,7 @@ class ToHost : public std::enable_shared_from_this<ToHost> {
 
   void connected() {
     send_at_once(fd_.get());
+    keep_alive(fd_.get());
     socket_ready_.reset();
     finish(std::move(fd_));
   }

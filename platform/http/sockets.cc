@@ -233,6 +233,20 @@ void send_at_once(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
+// Without TCP_USER_TIMEOUT: it would also end a connection whose other end answers but does not
+// read for a while, as a program that is paused. Unacknowledged bytes are sent again by the kernel,
+// and a machine that was reset refuses them.
+void keep_alive(int fd) {
+  const int yes = 1;
+  const int idle_seconds = 20;
+  const int interval_seconds = 10;
+  const int probes = 4;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof idle_seconds);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_seconds, sizeof interval_seconds);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+}
+
 namespace {
 
 constexpr size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1;

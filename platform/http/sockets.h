@@ -77,6 +77,11 @@ std::string address_of_peer(int fd);
 /// Sets TCP_NODELAY: small messages are sent at once.
 void send_at_once(int fd);
 
+/// Lets the kernel detect that the other end is gone although no connection was closed: a machine
+/// was reset, or a firewall has forgotten the connection. An idle connection then fails within a
+/// minute.
+void keep_alive(int fd);
+
 // --- unix sockets
 
 /// A listening unix socket and its file, which close() removes.

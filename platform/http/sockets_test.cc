@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/event_loop.h"
+#include "http/connecting.h"
 #include "http/test_server.h"
 
 namespace muster::http {
@@ -201,6 +205,37 @@ TEST(UnixSocket, TakesAPathOfTheGreatestLength) {
   const size_t taken = (folder / "").string().size();
 
   EXPECT_TRUE(listen_on(folder / std::string(107 - taken, 'x')));
+}
+
+int option_of(int fd, int level, int name) {
+  int value = 0;
+  socklen_t size = sizeof value;
+  EXPECT_EQ(::getsockopt(fd, level, name, &value, &size), 0);
+  return value;
+}
+
+TEST(ConnectAsync, DetectsThatTheOtherEndIsGoneWithinAMinute) {
+  const auto listener = listen_on({.host = "127.0.0.1", .port = 0});
+  ASSERT_TRUE(listener) << listener.error().to_string();
+  base::EventLoop loop;
+  base::Result<base::UniqueFd> connected = base::Error{.what = "no answer"};
+
+  const auto connecting =
+      connect_async(loop, *parse_host_and_port(*listening_at(listener->get())),
+                    std::chrono::seconds(5), [&](base::Result<base::UniqueFd> fd) {
+                      connected = std::move(fd);
+                      loop.stop();
+                    });
+  loop.run();
+
+  ASSERT_TRUE(connected) << connected.error().to_string();
+  const int fd = connected->get();
+  EXPECT_NE(option_of(fd, SOL_SOCKET, SO_KEEPALIVE), 0);
+  EXPECT_LE(option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE) +
+                option_of(fd, IPPROTO_TCP, TCP_KEEPINTVL) * option_of(fd, IPPROTO_TCP, TCP_KEEPCNT),
+            60);
+  // It would end a connection whose other end does not read for a while.
+  EXPECT_EQ(option_of(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
 }
 
 TEST(UnixSocket, IdentifiesTheUserAtTheOtherEnd) {

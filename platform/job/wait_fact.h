@@ -39,6 +39,18 @@ struct OverCapacity {
   }
 };
 
+/// A node that does not answer.
+struct NodeFault {
+  std::string node;
+  std::string fault;  ///< why it does not answer; empty: unknown
+
+  bool operator==(const NodeFault&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("node", self.node);
+    visit("fault", self.fault);
+  }
+};
+
 /// No set of nodes has room for it.
 struct NoRoom {
   static constexpr std::string_view kKind = "no_room";
@@ -51,6 +63,8 @@ struct NoRoom {
   std::string topology;                ///< the required level; empty: none
   int nodes = 0;                       ///< the nodes that it may use
   int cordoned = 0;                    ///< further nodes, which are cordoned
+  int silent = 0;                      ///< further nodes, which do not answer
+  std::vector<NodeFault> faults;       ///< of the first of the silent nodes
   int64_t free_gpu_milli = 0;          ///< the sum over `nodes`
   int64_t largest_free_gpu_milli = 0;  ///< the maximum over `nodes`
   int64_t largest_free_cpu_milli = 0;
@@ -76,6 +90,8 @@ struct NoRoom {
     visit("topology", self.topology);
     visit("nodes", self.nodes);
     visit("cordoned", self.cordoned);
+    visit("silent", self.silent);
+    visit("faults", self.faults);
     visit("free_gpu_milli", self.free_gpu_milli);
     visit("largest_free_gpu_milli", self.largest_free_gpu_milli);
     visit("largest_free_cpu_milli", self.largest_free_cpu_milli);

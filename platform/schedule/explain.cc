@@ -121,6 +121,7 @@ WaitVerdict explain_gang(const Cycle& cycle, GangState& gang) {
 namespace {
 
 constexpr size_t kMostHoldersNamed = 3;
+constexpr size_t kMostFaultsNamed = 3;
 
 std::string shown_name(const Gang& gang) {
   return gang.name.empty() ? gang.id : gang.name;
@@ -196,6 +197,8 @@ WaitVerdict shortage_verdict(const Gang& gang, const Shortage& shortage, bool ev
                    .topology = shortage.topology,
                    .nodes = shortage.nodes,
                    .cordoned = shortage.cordoned,
+                   .silent = static_cast<int>(shortage.silent.size()),
+                   .faults = {},
                    .free_gpu_milli = shortage.free_gpu_milli,
                    .largest_free_gpu_milli = shortage.largest_free_gpu_milli,
                    .largest_free_cpu_milli = shortage.largest_free_cpu_milli,
@@ -204,6 +207,10 @@ WaitVerdict shortage_verdict(const Gang& gang, const Shortage& shortage, bool ev
                    .lack_cpu = shortage.lack_cpu,
                    .lack_memory = shortage.lack_memory,
                    .lack_task_slots = shortage.lack_task_slots};
+  for (const auto& node : shortage.silent) {
+    if (fact.faults.size() == kMostFaultsNamed) break;
+    fact.faults.push_back({.node = node->name, .fault = node->fault});
+  }
   if (shortage.nodes == 0) {
     fact.pools = gang.pools.empty() ? std::vector<std::string>{kDefaultPool} : gang.pools;
     fact.gpu_models = gang.gpu_models;

@@ -82,6 +82,8 @@ struct Node {
   int64_t memory_bytes = 0;
   int task_slots = 0;                           ///< maximum number of tasks; 0: no bound
   bool cordoned = false;                        ///< gets no new tasks; running tasks continue
+  bool silent = false;                          ///< does not answer. REQUIRES: cordoned
+  std::string fault;                            ///< why it is silent; empty: unknown
   std::map<std::string, std::string> topology;  ///< level -> domain: {"rack": "r1", "block": "b1"}
   std::map<std::string, std::string> labels;
   /// Only gangs that tolerate all of these use the node: "dedicated=train:NoSchedule".

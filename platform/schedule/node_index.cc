@@ -21,6 +21,10 @@ bool has_known_gpus(const Node& node) {
 
 }  // namespace
 
+bool has_unknown_size(const Node& node) {
+  return node.silent && node.gpus == 0 && node.cpu_milli == 0 && node.memory_bytes == 0;
+}
+
 bool NodeTable::present(NodeIndex node) const {
   return node >= 0 && node < slots() && at(node).spec != nullptr;
 }
@@ -70,6 +74,11 @@ NodeIndex NodeTable::set(const Node& node) {
   entry.spec = std::make_shared<const Node>(node);
   count_in(node);
   enter_kind(entry);
+  if (node.silent) {
+    silent_.insert(index);
+  } else {
+    silent_.erase(index);
+  }
   return index;
 }
 
@@ -77,6 +86,7 @@ void NodeTable::remove(NodeIndex node) {
   NodeEntry& entry = at(node);
   leave_kind(entry);
   count_out(*entry.spec);
+  silent_.erase(node);
   NodeNames& names = names_to_change();
   names.by_name.erase(entry.spec->name);
   names.ranked = false;

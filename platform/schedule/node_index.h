@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -77,6 +78,9 @@ class NodeTable {
   /// almost every node, such as a host name, are not added: each node would be a kind of its own.
   /// Returns whether kinds have changed.
   bool tell_apart_by(const std::map<std::string, std::string>& labels);
+  /// The nodes that do not answer.
+  const std::set<NodeIndex>& silent() const { return silent_; }
+
   /// REQUIRES: tell_apart_by() was called with this label.
   bool tells_apart(const std::string& label) const { return asked_labels_.at(label); }
 
@@ -102,8 +106,12 @@ class NodeTable {
   std::map<NodeKind, int> kind_numbers_;
   std::map<std::string, bool> asked_labels_;  ///< label -> whether kinds contain it
   std::map<int64_t, int> gpu_memories_;       ///< GPU memory -> number of nodes
+  std::set<NodeIndex> silent_;
   Amounts total_;
 };
+
+/// Whether the node has never answered, so that its resources, labels and GPU model are not known.
+bool has_unknown_size(const Node& node);
 
 /// What a placement may use on a node.
 void room_for(const NodeEntry& entry, FreeWhen room, NodeRoom& out);

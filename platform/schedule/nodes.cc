@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -219,11 +220,18 @@ std::optional<bool> Nodes::would_fit_without(const std::vector<Booking>& reserve
 }
 
 std::optional<Shortage> Nodes::could_never_hold(const Gang& gang) const {
+  const std::set<NodeIndex>& silent = state_->books.table.silent();
+  const bool one_may_hold_it = std::any_of(silent.begin(), silent.end(), [&](NodeIndex index) {
+    const auto& excluded = gang.excluded_nodes;
+    return has_unknown_size(node(index)) &&
+           std::find(excluded.begin(), excluded.end(), node(index).name) == excluded.end();
+  });
+  if (one_may_hold_it) return std::nullopt;
   if (state_->empty == nullptr) {
     state_->empty = std::make_unique<NodeBooks>();
     for (const auto& [name, index] : state_->books.table.by_name()) {
       Node open = node(index);
-      open.cordoned = false;
+      open.cordoned = open.silent = false;
       state_->empty->set(open);
     }
   }

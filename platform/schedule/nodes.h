@@ -51,6 +51,9 @@ struct Shortage {
   Claim claim;     ///< of the first task that does not fit
   int nodes = 0;  ///< number of eligible nodes: GPU model, labels, not excluded, closed or cordoned
   int cordoned = 0;  ///< number of nodes that are only ineligible because they are cordoned
+  /// Nodes that are only ineligible because they do not answer, by name. They are not counted in
+  /// `cordoned`.
+  std::vector<std::shared_ptr<const Node>> silent;
   int64_t free_gpu_milli = 0;          ///< on the eligible nodes, in total
   int64_t largest_free_gpu_milli = 0;  ///< on one of them
   int64_t largest_free_cpu_milli = 0;
@@ -155,7 +158,7 @@ class Nodes {
                                         const std::vector<int>& counts, const Shortage& shortage);
 
   /// The shortage if the minimum of `gang` does not fit even on empty nodes, cordoned ones
-  /// included.
+  /// included. Nothing if a node has never answered: its size is unknown.
   std::optional<Shortage> could_never_hold(const Gang& gang) const;
 
   TaskPlace place_of(const Booking& booking) const;

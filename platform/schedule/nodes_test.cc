@@ -241,6 +241,20 @@ TEST(Nodes, AClaimThatNeverFitsIsDistinguishedFromOneThatWaits) {
   EXPECT_FALSE(nodes.could_never_hold(elastic));
 }
 
+TEST(Nodes, ANodeThatHasNeverAnsweredMayHoldAnything) {
+  const Node unknown{.name = "b", .cordoned = true, .silent = true};
+  Nodes nodes = nodes_of({node_of("a", 4), unknown});
+  Gang gang = gang_of(1, gpus(8));
+  gang.gpu_models = {"H100"};
+  EXPECT_FALSE(nodes.could_never_hold(gang));
+
+  gang.excluded_nodes = {"b"};
+  EXPECT_TRUE(nodes.could_never_hold(gang));
+  gang.excluded_nodes.clear();
+  nodes.set(node_of("b", 2));
+  EXPECT_TRUE(nodes.could_never_hold(gang));
+}
+
 TEST(Nodes, ACopyIsIndependent) {
   Nodes nodes = nodes_of({node_of("a", 2)});
   Nodes shadow = nodes;

@@ -281,11 +281,27 @@ int cordoned_nodes(const NodeTable& table, const Eligible& eligible) {
   return cordoned;
 }
 
+/// Moves the silent nodes from the number of cordoned nodes to their own list.
+void tell_silent_apart(const NodeTable& table, const Eligible& eligible, Shortage& shortage) {
+  for (const NodeIndex node : table.silent()) {
+    if (std::binary_search(eligible.excluded.begin(), eligible.excluded.end(), node)) continue;
+    const bool is_counted =
+        eligible.has_labels(node) && eligible.kinds[static_cast<size_t>(table.at(node).kind)];
+    if (is_counted) --shortage.cordoned;
+    if (is_counted || has_unknown_size(table.spec(node))) {
+      shortage.silent.push_back(table.at(node).spec);
+    }
+  }
+  std::sort(shortage.silent.begin(), shortage.silent.end(),
+            [](const auto& one, const auto& other) { return one->name < other->name; });
+}
+
 }  // namespace
 
 void count_free(const NodeBooks& books, const RoomIndex& index, const Eligible& eligible,
                 Shortage& shortage) {
   shortage.cordoned = cordoned_nodes(books.table, eligible);
+  tell_silent_apart(books.table, eligible, shortage);
   for_each_class(index, eligible, [&](const NodeClass& counted, int nodes) {
     const NodeRoom& room = counted.room;
     shortage.nodes += nodes;

@@ -86,6 +86,42 @@ TEST(Placement, ReportsTheShortage) {
   EXPECT_EQ(shortage.topology, "");
 }
 
+TEST(Placement, TheShortageNamesTheSilentNodesThatMayBeMeant) {
+  const auto a100 = [](const std::string& name, int count) {
+    Node node = node_of(name, count);
+    node.gpu_model = "A100";
+    return node;
+  };
+  Node silent = a100("z", 8);
+  silent.cordoned = silent.silent = true;
+  Node other_model = silent;
+  other_model.name = "y";
+  other_model.gpu_model = "H100";
+  const Node unknown{.name = "x", .cordoned = true, .silent = true, .fault = "no route"};
+  Node cordoned = a100("w", 8);
+  cordoned.cordoned = true;
+  Nodes nodes = nodes_of({a100("a", 1), silent, other_model, unknown, cordoned});
+  Gang gang = gang_of(1, gpus(2));
+  gang.gpu_models = {"A100"};
+
+  const auto placed = place(nodes, gang);
+
+  ASSERT_FALSE(placed);
+  EXPECT_EQ(placed.error().cordoned, 1);
+  ASSERT_EQ(placed.error().silent.size(), 2U);
+  EXPECT_EQ(placed.error().silent[0]->name, "x");
+  EXPECT_EQ(placed.error().silent[0]->fault, "no route");
+  EXPECT_EQ(placed.error().silent[1]->name, "z");
+
+  gang.excluded_nodes = {"x", "z"};
+  EXPECT_TRUE(place(nodes, gang).error().silent.empty());
+  EXPECT_EQ(place(nodes, gang).error().cordoned, 1);
+  silent.cordoned = silent.silent = false;
+  nodes.set(silent);
+  gang.excluded_nodes = {"x"};
+  EXPECT_TRUE(place(nodes, gang));
+}
+
 TEST(Placement, TheShortageNamesTheGroupThatDoesNotFit) {
   Nodes nodes = nodes_of({node_of("a", 2, 4)});
   Gang gang{.groups = {{.claim = cpus(1)}, {.claim = gpus(4)}}};

@@ -159,6 +159,34 @@ TEST(ShortageReason, CountsTheCordoned) {
             "1 node is cordoned and accepts no new tasks; uncordon it to use it");
 }
 
+TEST(ShortageReason, NamesTheSilentNodesAndTheirFaults) {
+  const auto silent = [](const std::string& name, const std::string& fault) {
+    Node node{.name = name, .cordoned = true, .silent = true, .fault = fault};
+    return std::make_shared<const Node>(node);
+  };
+  const Gang gang = waiting_gang(1, {.gpus = 1});
+  Shortage shortage{.tasks = 1, .claim = {.gpus = 1}, .silent = {silent("n1", "no route")}};
+  const Told one = shortage_reason(gang, shortage, kSomeday);
+  EXPECT_EQ(one.text,
+            "needs 1 GPU; the only node that it may use does not answer (pool default): no route");
+  EXPECT_EQ(one.details, (Texts{"node n1 does not answer: no route"}));
+
+  shortage.silent.push_back(silent("n2", ""));
+  const Told two = shortage_reason(gang, shortage, kSomeday);
+  EXPECT_EQ(two.text,
+            "needs 1 GPU; none of the 2 nodes that it may use answers (pool default): no route");
+  EXPECT_EQ(two.details, (Texts{"node n1 does not answer: no route", "node n2 does not answer"}));
+
+  shortage.cordoned = 1;
+  EXPECT_EQ(shortage_reason(gang, shortage, kSomeday).text,
+            "needs 1 GPU; of the nodes that it may use, 2 do not answer and 1 is cordoned (pool "
+            "default): no route");
+
+  for (const char* name : {"n3", "n4", "n5"}) shortage.silent.push_back(silent(name, "off"));
+  shortage.cordoned = 0;
+  EXPECT_EQ(shortage_reason(gang, shortage, kSomeday).details.back(), "2 more nodes do not answer");
+}
+
 TEST(ShortageReason, OfTasksThatClaimNothingIsAboutSlots) {
   EXPECT_EQ(shortage_reason(waiting_gang(3, {}),
                             {.tasks = 3, .placed = 2, .nodes = 1, .lack_task_slots = 1}, kSomeday)

@@ -190,8 +190,33 @@ std::string choice_text(const NoRoom& shortage) {
   return listed(parts);
 }
 
+/// "node n1 does not answer: host 'n1' cannot be used: ..."
+std::string fault_text(const job::NodeFault& fault) {
+  return "node " + fault.node + " does not answer" +
+         (fault.fault.empty() ? "" : ": " + fault.fault);
+}
+
+/// "the only node that it may use does not answer (pool default): host 'n1' cannot be used: ..."
+std::string silent_text(const NoRoom& shortage, const std::string& choice) {
+  const bool has_cordoned = shortage.cordoned > 0;
+  std::string text;
+  if (shortage.silent == 1 && !has_cordoned) {
+    text = "the only node that it may use does not answer";
+  } else if (!has_cordoned) {
+    text = "none of the " + std::to_string(shortage.silent) + " nodes that it may use answers";
+  } else {
+    text = "of the nodes that it may use, " + std::to_string(shortage.silent) +
+           (shortage.silent == 1 ? " does" : " do") + " not answer and " +
+           std::to_string(shortage.cordoned) + (shortage.cordoned == 1 ? " is" : " are") +
+           " cordoned";
+  }
+  const bool has_fault = !shortage.faults.empty() && !shortage.faults.front().fault.empty();
+  return text + choice + (has_fault ? ": " + shortage.faults.front().fault : "");
+}
+
 std::string no_node_text(const NoRoom& shortage) {
   const std::string choice = " (" + choice_text(shortage) + ")";
+  if (shortage.silent > 0) return silent_text(shortage, choice);
   if (shortage.cordoned == 0) return "there is no node that it may use" + choice;
   return (shortage.cordoned == 1
               ? "the only node that it may use is cordoned"
@@ -218,6 +243,12 @@ std::vector<std::string> shortage_remedies(const NoRoom& shortage) {
   }
   if (!shortage.ever && shortage.nodes > 0) {
     remedies.emplace_back("request less, or add larger nodes");
+  }
+  for (const job::NodeFault& fault : shortage.faults) remedies.push_back(fault_text(fault));
+  const auto more_silent = shortage.silent - static_cast<int>(shortage.faults.size());
+  if (more_silent > 0) {
+    remedies.push_back(count_text(more_silent, "more node") +
+                       (more_silent == 1 ? " does not answer" : " do not answer"));
   }
   if (shortage.cordoned == 1) {
     remedies.emplace_back("1 node is cordoned and accepts no new tasks; uncordon it to use it");

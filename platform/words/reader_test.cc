@@ -152,6 +152,13 @@ std::vector<Row> waiting_rows() {
                    .largest_free_gpu_milli = 1000,
                    .lack_gpu = 1},
        "needs 2 tasks with 1 GPU each; room for 1 of 2: the only node lacks GPUs (1 GPU free)"},
+      {job::NoRoom{.tasks = 1,
+                   .claim = {.gpus = 1},
+                   .silent = 1,
+                   .faults = {{.node = "n1", .fault = "host 'n1' cannot be used: no route"}},
+                   .pools = {"default"}},
+       "needs 1 GPU; the only node that it may use does not answer (pool default): host 'n1' "
+       "cannot be used: no route"},
       {job::NoProject{.project = "mine", .has_children = true},
        "project mine has subprojects; submit to a project without subprojects"},
       {job::Reserved{kTheirs}, "resources are free, but reserved for 'spy'" + kept, hidden, kSame,

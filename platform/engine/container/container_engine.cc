@@ -309,6 +309,8 @@ ContainerEngine::Impl::Impl(base::EventLoop& its_loop, ContainerEngineOptions it
       files(loop),
       trees(loop, options.folder, options.unpack_tree),
       hosts(loop, {.on_present = [this](HeldHost& host) { leftovers.host_is_present(host); },
+                   .on_recovered = [this](HeldHost& host) { following.look_again(host); },
+                   // The listener learns from watch_nodes() that what ran there is lost.
                    .on_absent = [this](HeldHost& host) { following.abandon(host); }}),
       removals(loop),
       tasks(options.folder),

@@ -20,7 +20,9 @@ namespace muster::engine {
 
 class ContainerEngine : public Engine {
  public:
-  /// Connects to the hosts. kUnavailable: none answers.
+  /// Connects to the hosts. Succeeds if none answers yet: each is then a silent node.
+  ///
+  /// kInvalid: no host can be used as it is configured.
   static Result<std::unique_ptr<ContainerEngine>> open(base::EventLoop& loop,
                                                        ContainerEngineOptions options);
   ~ContainerEngine() override;

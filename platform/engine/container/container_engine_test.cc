@@ -548,10 +548,10 @@ TEST_P(Containers, AnEndpointThatHangsIsNamed) {
 
   const auto opened = ContainerEngine::open(loop, options);
 
-  ASSERT_FALSE(opened);
-  EXPECT_EQ(opened.error().code, ErrorCode::kUnavailable);
-  EXPECT_NE(opened.error().what.find((folder_ / "silent").string()), std::string::npos)
-      << opened.error().to_string();
+  ASSERT_TRUE(opened) << opened.error().to_string();
+  ASSERT_EQ((*opened)->nodes().size(), 1U);
+  const std::string fault = (*opened)->nodes().front().labels.at(kFault);
+  EXPECT_NE(fault.find((folder_ / "silent").string()), std::string::npos) << fault;
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, Containers, testing::ValuesIn(grounds()), ground_name);

@@ -1,12 +1,16 @@
 #include "engine/container/container_host.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -21,15 +25,51 @@ using base::Error;
 using base::ErrorCode;
 using std::chrono::milliseconds;
 
+namespace {
+
+/// FNV-1a, 64 bits, in hexadecimal digits.
+std::string short_hash(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325U;
+  for (const char letter : text) {
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
+  }
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string digits;
+  for (int shift = 60; shift >= 0; shift -= 4) digits += kDigits[(hash >> shift) & 15U];
+  return digits;
+}
+
+/// Creates a private folder, or takes over the one that a killed server has left. False: there is
+/// another thing of that name.
+bool make_or_take_over(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0) return true;
+  struct stat found{};
+  const bool is_ours = errno == EEXIST && ::lstat(path.c_str(), &found) == 0 &&
+                       S_ISDIR(found.st_mode) && found.st_uid == ::geteuid() &&
+                       (found.st_mode & 07777) == 0700;
+  return is_ours;
+}
+
+}  // namespace
+
 /// A private folder with a short path, because the path of a socket has at most 107 characters. The
-/// destructor removes it.
+/// destructor removes it. After a SIGKILL the next folder of the same owner and host takes its
+/// place.
 class SocketFolder {
  public:
-  SocketFolder() {
+  /// `owner`: empty for a folder that is shared with no later process.
+  SocketFolder(const std::string& owner, const std::string& host) {
     const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
     for (const char* parent : {runtime, "/tmp"}) {
       if (parent == nullptr) continue;
-      std::string name = std::string(parent) + "/muster-ssh-XXXXXX";
+      const std::string prefix = std::string(parent) + "/muster-ssh-";
+      if (std::string own = prefix + short_hash(owner + "/" + host);
+          !owner.empty() && make_or_take_over(own)) {
+        path_ = std::move(own);
+        ::unlink(socket().c_str());
+        return;
+      }
+      std::string name = prefix + "XXXXXX";
       if (::mkdtemp(name.data()) == nullptr) continue;
       path_ = name;
       return;
@@ -111,6 +151,8 @@ struct ContainerHost::Impl {
   const Patience patience;
   const AskingPace pace;
   const std::function<void()> changed;
+  const std::string owner;
+  const base::Time opened = base::SystemClock().now();
 
   std::unique_ptr<SocketFolder> folder;  ///< of the tunnel
   std::unique_ptr<DockerClient> client;
@@ -132,7 +174,7 @@ struct ContainerHost::Impl {
       client = std::make_unique<DockerClient>(loop, options.endpoint, patience);
       return ask();
     }
-    folder = std::make_unique<SocketFolder>();
+    folder = std::make_unique<SocketFolder>(owner, options.name);
     client = std::make_unique<DockerClient>(loop, options.endpoint, UnixEndpoint{folder->socket()},
                                             patience);
     tunnel = std::make_unique<SshTunnel>(loop, *ssh, folder->socket(),
@@ -192,6 +234,20 @@ struct ContainerHost::Impl {
     if (is_new) changed();
   }
 
+  /// The node of a host that has never answered.
+  Node unknown_node() const {
+    Node unknown{.name = options.name,
+                 .pool = options.pool,
+                 .gpu_model = {},
+                 .gpu_names = {},
+                 .address = {},
+                 .topology = options.topology,
+                 .labels = {{"endpoint", to_string(options.endpoint)},
+                            {kFault, "host '" + options.name + "' has not answered yet"}}};
+    call_silent(unknown, opened);
+    return unknown;
+  }
+
   Error worded(Error error) const {
     error.what = "host '" + options.name + "' cannot be used: " + error.what;
     if (error.advice.empty()) error.advice = usual_advice(options.endpoint);
@@ -215,12 +271,13 @@ struct ContainerHost::Impl {
 
 ContainerHost::ContainerHost(base::EventLoop& loop, ContainerHostOptions options,
                              const Patience& patience, std::function<void()> changed,
-                             AskingPace pace)
+                             AskingPace pace, std::string owner)
     : impl_(new Impl{.loop = loop,
                      .options = std::move(options),
                      .patience = patience,
                      .pace = pace,
-                     .changed = std::move(changed)}) {
+                     .changed = std::move(changed),
+                     .owner = std::move(owner)}) {
   impl_->connect();
 }
 
@@ -236,8 +293,13 @@ DockerClient& ContainerHost::client() {
 
 std::optional<Node> ContainerHost::node() const {
   std::optional<Node> node = impl_->node;
-  if (node && impl_->fault) node->labels["fault"] = one_line(*impl_->fault);
+  if (!node && !impl_->info) node = impl_->unknown_node();
+  if (node && impl_->fault) node->labels[kFault] = one_line(*impl_->fault);
   return node;
+}
+
+bool ContainerHost::has_answered() const {
+  return impl_->node.has_value();
 }
 
 std::optional<DockerInfo> ContainerHost::info() const {
@@ -267,11 +329,14 @@ Error nobody_answers(const std::vector<std::unique_ptr<ContainerHost>>& hosts) {
                   "container_hosts of the configuration, or --host, name them: "
                   "docs/containers.md",
               .faults = {}};
+  bool can_wait = false;
   for (const auto& host : hosts) {
     const auto fault = host->fault();
     error.faults.push_back(
         {.field = host->name(), .what = fault ? fault->what : "did not answer in time"});
+    can_wait = can_wait || !fault || fault->code != ErrorCode::kInvalid;
   }
+  if (!can_wait) error.code = ErrorCode::kInvalid;
   return error;
 }
 
@@ -298,7 +363,7 @@ Result<void> meet(base::EventLoop& loop, const std::vector<std::unique_ptr<Conta
   const auto timer = loop.after(bound, end);
   loop.run();
   const bool one_answers = std::any_of(hosts.begin(), hosts.end(),
-                                       [](const auto& host) { return host->node().has_value(); });
+                                       [](const auto& host) { return host->has_answered(); });
   if (!one_answers) return nobody_answers(hosts);
   return {};
 }

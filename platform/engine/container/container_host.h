@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/event_loop.h"
@@ -17,30 +18,24 @@
 
 namespace muster::engine {
 
-/// How often a host is polled while it answers (`interval`), and while it does not: after
-/// `first_pause`, which doubles up to `longest_pause`. A poll without an answer for `silence`
-/// counts as a fault.
-struct AskingPace {
-  std::chrono::milliseconds interval{15'000};
-  std::chrono::milliseconds first_pause{500};
-  std::chrono::milliseconds longest_pause{30'000};
-  std::chrono::milliseconds silence{20'000};
-};
-
 class ContainerHost {
  public:
-  /// `changed` is called when node() or fault() changes.
+  /// `changed` is called when node() or fault() changes. `owner`: see ContainerEngineOptions; empty
+  /// for a connection beside that of the server.
   ContainerHost(base::EventLoop& loop, ContainerHostOptions options, const Patience& patience,
-                std::function<void()> changed, AskingPace pace = {});
+                std::function<void()> changed, AskingPace pace = {}, std::string owner = {});
   ~ContainerHost();
 
   const std::string& name() const;
   DockerClient& client();
 
-  /// The resources of the host; nullopt: it has never answered, or not for Patience::absence. The
-  /// host is polled continuously, because its engine may be restarted. While it does not answer,
-  /// the label "fault" contains the reason.
+  /// The host as a node; nullopt: it has answered before, but not for Patience::absence. A host
+  /// that has never answered is a silent node without resources. The host is polled continuously,
+  /// because its engine may be restarted. While it does not answer, the label "fault" contains the
+  /// reason.
   std::optional<Node> node() const;
+  /// Whether the host has answered, and has not been silent for Patience::absence since.
+  bool has_answered() const;
   std::optional<DockerInfo> info() const;
   /// Why the host does not answer, with advice. Set at the first failure, when node() may still
   /// have a value.
@@ -57,7 +52,8 @@ class ContainerHost {
 };
 
 /// Waits until each host has answered or failed, for `bound` at most; runs the loop meanwhile.
-/// kUnavailable, naming all hosts: none answers.
+/// kUnavailable, naming all hosts: none answers. kInvalid: waiting does not help, because
+/// there are no hosts, or each has a fault of this code.
 Result<void> meet(base::EventLoop& loop, const std::vector<std::unique_ptr<ContainerHost>>& hosts,
                   std::chrono::milliseconds bound = std::chrono::seconds(15));
 

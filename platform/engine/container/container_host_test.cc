@@ -1,7 +1,17 @@
 #include "engine/container/container_host.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
 #include "base/test_folder.h"
 #include "engine/container/scripted_daemon.h"
 #include "engine/container/test_sshd.h"
@@ -41,7 +51,7 @@ TEST_F(ContainerHostTest, IsANodeWithTheFactsOfItsEngine) {
                          .pool = "big",
                          .topology = {{"rack", "r1"}}});
 
-  ASSERT_TRUE(run_until(loop_, [&] { return one->node().has_value(); }));
+  ASSERT_TRUE(run_until(loop_, [&] { return one->has_answered(); }));
 
   const Node node = *one->node();
   EXPECT_EQ(node.name, "gpu-1");
@@ -69,7 +79,11 @@ TEST_F(ContainerHostTest, ReportsOnlyChanges) {
 TEST_F(ContainerHostTest, ReportsAFaultUntilTheEngineAnswers) {
   const auto one = host("gpu-1", "a.sock");
   ASSERT_TRUE(run_until(loop_, [&] { return one->fault().has_value(); }));
-  EXPECT_FALSE(one->node());
+  EXPECT_FALSE(one->has_answered());
+  ASSERT_TRUE(one->node());
+  EXPECT_TRUE(is_silent(*one->node()));
+  EXPECT_EQ(one->node()->cpu_milli, 0);
+  EXPECT_NE(one->node()->labels.at(kFault).find(at("a.sock")), std::string::npos);
   const std::string text = one->fault()->to_string();
   EXPECT_NE(text.find("host 'gpu-1' cannot be used"), std::string::npos) << text;
   EXPECT_NE(text.find(at("a.sock")), std::string::npos) << text;
@@ -77,14 +91,15 @@ TEST_F(ContainerHostTest, ReportsAFaultUntilTheEngineAnswers) {
 
   const ScriptedDaemon daemon(loop_, at("a.sock"));
 
-  ASSERT_TRUE(run_until(loop_, [&] { return one->node().has_value(); }));
+  ASSERT_TRUE(run_until(loop_, [&] { return one->has_answered(); }));
   EXPECT_FALSE(one->fault());
+  EXPECT_FALSE(is_silent(*one->node()));
 }
 
 TEST_F(ContainerHostTest, KeepsItsNodeWhileTheEngineIsRestarted) {
   ScriptedDaemon daemon(loop_, at("a.sock"));
   const auto one = host("gpu-1", "a.sock");
-  ASSERT_TRUE(run_until(loop_, [&] { return one->node().has_value(); }));
+  ASSERT_TRUE(run_until(loop_, [&] { return one->has_answered(); }));
 
   daemon.die();
 
@@ -102,14 +117,14 @@ TEST_F(ContainerHostTest, KeepsItsNodeWhileTheEngineIsRestarted) {
 TEST_F(ContainerHostTest, IsLostAfterALongAbsence) {
   ScriptedDaemon daemon(loop_, at("a.sock"));
   const auto one = host("gpu-1", "a.sock", {.absence = milliseconds(50)});
-  ASSERT_TRUE(run_until(loop_, [&] { return one->node().has_value(); }));
+  ASSERT_TRUE(run_until(loop_, [&] { return one->has_answered(); }));
 
   daemon.die();
 
   ASSERT_TRUE(run_until(loop_, [&] { return !one->node(); }));
   EXPECT_TRUE(one->fault());
   daemon.start();
-  ASSERT_TRUE(run_until(loop_, [&] { return one->node().has_value(); }));
+  ASSERT_TRUE(run_until(loop_, [&] { return one->has_answered(); }));
 }
 
 TEST_F(ContainerHostTest, ReportsAnEngineThatHangs) {
@@ -122,7 +137,7 @@ TEST_F(ContainerHostTest, ReportsAnEngineThatHangs) {
   EXPECT_EQ(one->fault()->code, base::ErrorCode::kUnavailable) << one->fault()->to_string();
 
   daemon.hang(false);
-  ASSERT_TRUE(run_until(loop_, [&] { return one->node().has_value(); }));
+  ASSERT_TRUE(run_until(loop_, [&] { return one->has_answered(); }));
 }
 
 TEST_F(ContainerHostTest, ReportsSilenceWhileARequestWaitsTooLong) {
@@ -132,7 +147,7 @@ TEST_F(ContainerHostTest, ReportsSilenceWhileARequestWaitsTooLong) {
   ContainerHost one(
       loop_, {.name = "gpu-1", .endpoint = UnixEndpoint{at("a.sock")}, .address = {}}, {}, [] {},
       pace);
-  ASSERT_TRUE(run_until(loop_, [&] { return one.node() && !one.fault(); }));
+  ASSERT_TRUE(run_until(loop_, [&] { return one.has_answered(); }));
 
   daemon.hang();
 
@@ -160,7 +175,7 @@ TEST_F(ContainerHostTest, ReconnectsWhenTheSshConnectionBreaks) {
       host({.name = "gpu-1",
             .endpoint = SshEndpoint{.user = {}, .host = "gpu-1", .socket = at("far.sock")},
             .address = {}});
-  ASSERT_TRUE(run_until(loop_, [&] { return one->node() || one->fault(); }));
+  ASSERT_TRUE(run_until(loop_, [&] { return one->has_answered() || one->fault(); }));
   ASSERT_FALSE(one->fault()) << one->fault()->to_string();
   EXPECT_EQ(one->node()->address, "gpu-1");
   EXPECT_EQ(one->node()->labels.at("endpoint"), "ssh://gpu-1" + at("far.sock"));
@@ -186,6 +201,68 @@ TEST_F(ContainerHostTest, ReportsTheMessageOfSsh) {
   EXPECT_NE(text.find("try it by hand"), std::string::npos) << text;
 }
 
+std::set<std::filesystem::path> entries_of(const std::filesystem::path& folder) {
+  std::set<std::filesystem::path> entries;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    entries.insert(entry.path());
+  return entries;
+}
+
+/// Sets XDG_RUNTIME_DIR for a test.
+class RuntimeFolder {
+ public:
+  explicit RuntimeFolder(const std::filesystem::path& folder) {
+    if (const char* const old = std::getenv(kName)) old_ = old;
+    std::filesystem::create_directory(folder);
+    ::setenv(kName, folder.c_str(), 1);
+  }
+  RuntimeFolder(const RuntimeFolder&) = delete;
+  RuntimeFolder& operator=(const RuntimeFolder&) = delete;
+  ~RuntimeFolder() { old_ ? ::setenv(kName, old_->c_str(), 1) : ::unsetenv(kName); }
+
+ private:
+  static constexpr const char* kName = "XDG_RUNTIME_DIR";
+  std::optional<std::string> old_;
+};
+
+TEST_F(ContainerHostTest, TakesOverTheFolderOfAKilledServer) {
+  const TestSshd sshd;
+  const ScriptedDaemon daemon(loop_, at("far.sock"));
+  const std::filesystem::path folder = folder_ / "run";
+  const RuntimeFolder runtime(folder);
+  const auto connect = [&] {
+    return std::make_unique<ContainerHost>(
+        loop_,
+        ContainerHostOptions{
+            .name = "gpu-1",
+            .endpoint = SshEndpoint{.user = {}, .host = "gpu-1", .socket = at("far.sock")},
+            .address = {}},
+        Patience{}, [] {}, kQuick, "owner");
+  };
+  auto one = connect();
+  ASSERT_TRUE(run_until(loop_, [&] { return one->has_answered(); }));
+  const auto made = entries_of(folder);
+  ASSERT_EQ(made.size(), 1U);
+  one.reset();
+  ASSERT_TRUE(entries_of(folder).empty());
+
+  // As a SIGKILL leaves it.
+  ASSERT_EQ(::mkdir(made.begin()->c_str(), 0700), 0);
+  ASSERT_TRUE(base::write_file(*made.begin() / "engine.sock", ""));
+  one = connect();
+  ASSERT_TRUE(run_until(loop_, [&] { return one->has_answered(); }));
+  EXPECT_EQ(entries_of(folder), made);
+  one.reset();
+
+  // Another thing of that name is not used.
+  std::filesystem::create_directory(folder_ / "elsewhere");
+  std::filesystem::create_directory_symlink(folder_ / "elsewhere", *made.begin());
+  one = connect();
+  ASSERT_TRUE(run_until(loop_, [&] { return one->has_answered(); }));
+  EXPECT_EQ(entries_of(folder).size(), 2U);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "elsewhere"));
+}
+
 TEST_F(ContainerHostTest, MeetingSucceedsIfOneHostAnswers) {
   const ScriptedDaemon daemon(loop_, at("b.sock"));
   std::vector<std::unique_ptr<ContainerHost>> hosts;
@@ -195,7 +272,7 @@ TEST_F(ContainerHostTest, MeetingSucceedsIfOneHostAnswers) {
   ASSERT_TRUE(meet(loop_, hosts));
 
   EXPECT_TRUE(hosts[0]->fault());
-  EXPECT_TRUE(hosts[1]->node());
+  EXPECT_TRUE(hosts[1]->has_answered());
 }
 
 TEST_F(ContainerHostTest, MeetingNamesTheFaultOfEachHost) {
@@ -210,6 +287,19 @@ TEST_F(ContainerHostTest, MeetingNamesTheFaultOfEachHost) {
   const std::string text = met.error().to_string();
   EXPECT_NE(text.find(at("a.sock")), std::string::npos) << text;
   EXPECT_NE(text.find(at("b.sock")), std::string::npos) << text;
+}
+
+TEST_F(ContainerHostTest, MeetingReportsThatWaitingDoesNotHelp) {
+  ScriptedDaemon daemon(loop_, at("a.sock"));
+  daemon.answer("GET /info", R"({"OSType":"windows","Architecture":"amd64"})");
+  std::vector<std::unique_ptr<ContainerHost>> hosts;
+  EXPECT_EQ(meet(loop_, hosts).error().code, base::ErrorCode::kInvalid);
+
+  hosts.push_back(host("a", "a.sock"));
+  EXPECT_EQ(meet(loop_, hosts).error().code, base::ErrorCode::kInvalid);
+
+  hosts.push_back(host("b", "b.sock"));
+  EXPECT_EQ(meet(loop_, hosts).error().code, base::ErrorCode::kUnavailable);
 }
 
 TEST_F(ContainerHostTest, MeetingIsBoundedAndLeavesTheLoopUsable) {

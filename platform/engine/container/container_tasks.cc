@@ -30,9 +30,9 @@ namespace {
 constexpr std::chrono::milliseconds kStopPause{500};
 /// How long a shim may take to kill its programs and report the end.
 constexpr std::chrono::milliseconds kKillPause{20'000};
-/// Between two attempts to fetch the artifacts of an ended task.
-constexpr std::chrono::milliseconds kFetchPause{1'000};
-constexpr int kFetchTries = 5;
+/// The pause before the artifacts of an ended task are fetched again; it doubles each time.
+constexpr std::chrono::milliseconds kFirstFetchPause{50};
+constexpr std::chrono::milliseconds kLongestFetchPause{5'000};
 /// An engine reports the signal that ended a container as exit code 128 + signal.
 constexpr int kSignalBase = 128;
 /// The rest of a log is copied in pieces of the largest record.
@@ -55,6 +55,11 @@ job::ExitStatus status_of(const std::optional<ContainerState>& state, const std:
   if (!state->error.empty()) status.error += ": " + state->error;
   if (!words.empty()) status.error += ": " + words;
   return status;
+}
+
+void add_artifact_fault(TaskEnded& end, const std::string& why) {
+  std::string& said = end.status.error;
+  said += (said.empty() ? "" : "; ") + ("its artifacts could not be fetched: " + why);
 }
 
 Error refusal(const std::string& task, const std::string& words) {
@@ -342,25 +347,29 @@ void ContainerTasks::finish(const std::shared_ptr<HeldTask>& task) {
     return other->key.first == task->key.first && other->host == task->host && !other->end;
   });
   if (task->artifacts.empty() || others) return remove_container(task);
-  fetch_artifacts(task, 0);
+  fetch_artifacts(task, {.end = std::chrono::steady_clock::now() + options_.patience.absence,
+                         .pause = kFirstFetchPause});
 }
 
-void ContainerTasks::fetch_artifacts(const std::shared_ptr<HeldTask>& task, int tries) {
+/// Repeats while the host may come back: a restart of its engine takes half a minute.
+void ContainerTasks::fetch_artifacts(const std::shared_ptr<HeldTask>& task, FetchTries tries) {
   const fs::path folder = tasks_.job_folder(task->key.first.job_id) / "artifacts";
   const auto done = [this, task, tries](const Result<void>& fetched) {
+    if (tasks_.find(task->key) != task) return;  // its host is gone, and its end is reported
     const bool again = !fetched && fetched.error().code == ErrorCode::kUnavailable;
-    if (again && tries + 1 < kFetchTries) {
-      task->timer = loop_.after(kFetchPause, [this, weak = std::weak_ptr(task), tries] {
-        if (const auto still = weak.lock()) fetch_artifacts(still, tries + 1);
+    if (again && std::chrono::steady_clock::now() < tries.end) {
+      task->host->host.ask();
+      const FetchTries next{.end = tries.end,
+                            .pause = std::min(2 * tries.pause, kLongestFetchPause)};
+      task->timer = loop_.after(tries.pause, [this, weak = std::weak_ptr(task), next] {
+        if (const auto still = weak.lock()) fetch_artifacts(still, next);
       });
       return;
     }
     if (!fetched) {
-      const std::string what = "its artifacts could not be fetched: " + fetched.error().what;
-      base::log_error("task " + task->key.second + " of job " + task->key.first.job_id + ": " +
-                      what);
-      std::string& said = task->end->status.error;
-      said += (said.empty() ? "" : "; ") + what;
+      base::log_error("task " + task->key.second + " of job " + task->key.first.job_id +
+                      ": its artifacts could not be fetched: " + fetched.error().what);
+      add_artifact_fault(*task->end, fetched.error().what);
     }
     remove_container(task);
   };
@@ -377,7 +386,15 @@ void ContainerTasks::remove_container(const std::shared_ptr<HeldTask>& task) {
   });
 }
 
-void ContainerTasks::abandon(HeldHost& host) {
+void ContainerTasks::look_again(const HeldHost& host) const {
+  for (const auto& task : tasks_.all()) {
+    if (task->host == &host && !task->start && !task->end) task->follower->look_again();
+  }
+}
+
+std::vector<TaskKey> ContainerTasks::abandon(HeldHost& host) {
+  std::vector<TaskKey> running;
+  std::vector<std::shared_ptr<HeldTask>> ended;
   for (const auto& task : tasks_.all()) {
     if (task->host != &host) continue;
     if (const auto start = task->start) {
@@ -390,7 +407,13 @@ void ContainerTasks::abandon(HeldHost& host) {
     for (auto& over : std::exchange(task->when_over, {})) later_(std::move(over));
     tasks_.take(task->key);
     removals_.add(host, Removals::Kind::kContainer, task->container);
+    task->end ? ended.push_back(task) : running.push_back(task->key);
   }
+  for (const auto& task : ended) {
+    if (!task->artifacts.empty()) add_artifact_fault(*task->end, "its host does not answer");
+    tasks_.report(task->key, *task->end);
+  }
+  return running;
 }
 
 }  // namespace muster::engine

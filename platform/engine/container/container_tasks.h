@@ -8,6 +8,7 @@
 // On the loop's thread. The parts that the constructor takes must outlive it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -15,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/event_loop.h"
 #include "base/result.h"
@@ -62,8 +64,12 @@ class ContainerTasks {
   /// Fetches the artifacts of an ended task, removes its container and reports its end.
   /// REQUIRES: task->end.
   void finish(const std::shared_ptr<HeldTask>& task);
+  /// A host answers again: looks at its tasks, because the connections of their followers may be
+  /// dead.
+  void look_again(const HeldHost& host) const;
   /// Drops all tasks of a host that is gone. Their containers are removed if the host comes back.
-  void abandon(HeldHost& host);
+  /// Reports the ends of those that had ended, and returns the others that were running.
+  std::vector<TaskKey> abandon(HeldHost& host);
 
  private:
   void heard(const TaskKey& key, const FollowRecord& record);
@@ -75,7 +81,12 @@ class ContainerTasks {
   void send_stop(const std::shared_ptr<HeldTask>& task);
   void make_sure_it_ends(const std::shared_ptr<HeldTask>& task, StopMode mode);
   void ended(const std::shared_ptr<HeldTask>& task, TaskEnded end);
-  void fetch_artifacts(const std::shared_ptr<HeldTask>& task, int tries);
+  /// How long, and after which pause, artifacts are fetched again.
+  struct FetchTries {
+    std::chrono::steady_clock::time_point end;
+    std::chrono::milliseconds pause;
+  };
+  void fetch_artifacts(const std::shared_ptr<HeldTask>& task, FetchTries tries);
   void remove_container(const std::shared_ptr<HeldTask>& task);
 
   base::EventLoop& loop_;

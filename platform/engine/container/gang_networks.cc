@@ -31,19 +31,21 @@ void GangNetworks::ensure(const GangId& gang, HeldHost& host, std::function<void
 
 void GangNetworks::create(const Wish& wish, int tries) {
   const std::string name = numbered_name(network_name(wish.gang), tries);
-  wish.host->client().create_network(
-      name, labels_of_gang(owner_, wish.gang),
-      [this, wish, tries, name](Result<std::string> created) {
-        if (created) {
-          names_[{wish.gang, wish.host}] = name;
-          wish.created();
-          return wish.then({});
-        }
-        const bool is_taken = created.error().code == ErrorCode::kConflict;
-        if (is_taken && tries == 0) return look_up(wish);
-        if (is_taken && tries + 1 < kMostNames) return create(wish, tries + 1);
-        wish.then(network_error(*wish.host, std::move(created).error()));
-      });
+  const auto answered = [this, wish, tries, name](Result<std::string> created) {
+    if (created) {
+      names_[{wish.gang, wish.host}] = name;
+      wish.created();
+      return wish.then({});
+    }
+    const bool is_taken = created.error().code == ErrorCode::kConflict;
+    if (is_taken && tries == 0) return look_up(wish);
+    if (is_taken && tries + 1 < kMostNames) return create(wish, tries + 1);
+    wish.then(network_error(*wish.host, std::move(created).error()));
+  };
+  // An earlier start of this gang may not have been able to remove its network yet.
+  removals_.cancel(*wish.host, Removals::Kind::kNetwork, name, [this, wish, name, answered] {
+    wish.host->client().create_network(name, labels_of_gang(owner_, wish.gang), answered);
+  });
 }
 
 /// An earlier server may have created the gang's network. A network of another owner is not used.

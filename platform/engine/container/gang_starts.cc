@@ -22,6 +22,26 @@ using launch::TaskPlan;
 
 namespace {
 
+/// The pause before a host is asked again what an unanswered request has created; it doubles each
+/// time.
+constexpr std::chrono::milliseconds kFirstRestPause{1'000};
+constexpr std::chrono::milliseconds kLongestRestPause{60'000};
+
+/// Whether the host may have done what it was asked for, although no answer arrived.
+bool is_outcome_unknown(const Error& error) {
+  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout;
+}
+
+/// Passes a result on, after adding the host to `unknown` if the outcome is unknown. `owner` holds
+/// `unknown`.
+Then noting_unknown(std::set<HeldHost*>& unknown, HeldHost& host, Then then,
+                    std::shared_ptr<void> owner) {
+  return [&unknown, &host, then = std::move(then), owner = std::move(owner)](Result<void> done) {
+    if (!done && is_outcome_unknown(done.error())) unknown.insert(&host);
+    then(std::move(done));
+  };
+}
+
 /// Podman does not report GPUs. On this machine the configuration files of CDI show them; for other
 /// hosts the administrator's configuration is trusted.
 bool gives_gpus(const HeldHost& host, const DockerInfo& info) {
@@ -45,8 +65,20 @@ struct GangStarts::GangStart {
   size_t busy = 0;                        ///< pending answers of hosts
   size_t pending_tasks = 0;               ///< tasks that are not up yet
   std::vector<HeldHost*> networks;        ///< hosts on which this start created the gang's network
+  /// Hosts that did not answer a request to create something, and may have done it.
+  std::set<HeldHost*> unknown;
   JobVolumes::Made volumes;
   base::EventLoop::Interest bound;  ///< time limit for the tasks to come up
+};
+
+/// What a failed start may have left on a host without knowing it.
+struct GangStarts::Rest {
+  GangId gang;
+  HeldHost* host = nullptr;
+  std::vector<std::string> tasks;
+  bool was_listed = false;
+  std::chrono::milliseconds pause = kFirstRestPause;
+  base::EventLoop::Interest timer;
 };
 
 /// One task of a start, until its container runs.
@@ -91,6 +123,7 @@ void GangStarts::start(const GangId& gang, std::vector<TaskPlan> plans, Engine::
 
 void GangStarts::clear() {
   starts_.clear();
+  rests_.clear();
 }
 
 // --- checks
@@ -115,7 +148,7 @@ Result<void> GangStarts::check_task(const GangStart& start, const TaskPlan& plan
   if (host == nullptr) {
     return Error{.code = ErrorCode::kNotFound, .what = "there is no host '" + plan.node + "'"};
   }
-  if (const auto fault = host->host.fault(); fault && !host->host.node()) return *fault;
+  if (const auto fault = host->host.fault(); fault && !host->host.has_answered()) return *fault;
   if (plan.image.empty()) {
     return Error{.code = ErrorCode::kInvalid,
                  .what = "it has no image, and this server runs tasks in containers",
@@ -174,7 +207,8 @@ Step GangStarts::network_step(const Start& start, HeldHost& host) {
   return [this, start, &host](Then then) {
     if (start->error) return then(*start->error);
     parts_.networks.ensure(
-        start->gang, host, [start, &host] { start->networks.push_back(&host); }, std::move(then));
+        start->gang, host, [start, &host] { start->networks.push_back(&host); },
+        noting_unknown(start->unknown, host, std::move(then), start));
   };
 }
 
@@ -183,9 +217,9 @@ Step GangStarts::volumes_step(const Start& start, HeldHost& host) {
     if (start->error) return then(*start->error);
     const auto plan = std::find_if(start->plans.begin(), start->plans.end(),
                                    [&](const auto& each) { return each.node == host.host.name(); });
-    parts_.volumes.ensure(start->gang.job_id, *plan, host,
+    parts_.volumes.ensure(start->gang, *plan, host,
                           std::shared_ptr<JobVolumes::Made>(start, &start->volumes),
-                          std::move(then));
+                          noting_unknown(start->unknown, host, std::move(then), start));
   };
 }
 
@@ -287,6 +321,9 @@ void GangStarts::create(const std::shared_ptr<Launch>& launch, int tries, Then t
                                                           Result<std::string> id) {
     const bool is_taken = !id && id.error().code == ErrorCode::kConflict;
     if (is_taken && tries + 1 < kMostNames) return create(launch, tries + 1, then);
+    if (!id && is_outcome_unknown(id.error())) {
+      launch->start->unknown.insert(launch->task->host);
+    }
     if (!id) return then(std::move(id).error());
     HeldTask& task = *launch->task;
     task.container = *id;
@@ -346,6 +383,13 @@ void GangStarts::undo(const Start& start) {
                           [then = std::move(then)] { then({}); });
     });
   }
+  std::vector<Step> unknown;
+  for (HeldHost* const host : start->unknown) {
+    const auto rest =
+        std::make_shared<Rest>(Rest{.gang = start->gang, .host = host, .tasks = start->tasks});
+    rests_.insert(rest);
+    unknown.emplace_back([this, rest](Then then) { remove_unknown(rest, std::move(then)); });
+  }
   std::vector<Step> rest;
   const bool others = parts_.tasks.has_tasks(start->gang);
   for (HeldHost* const host : start->networks) {
@@ -365,8 +409,75 @@ void GangStarts::undo(const Start& start) {
     later_([done, error] { done(error); });
   };
   one_by_one({[containers](Then then) { all_at_once(containers, std::move(then)); },
+              [unknown](Then then) { all_at_once(unknown, std::move(then)); },
               [rest](Then then) { all_at_once(rest, std::move(then)); }},
              report);
+}
+
+/// Removes what a host has created for the gang although its answers did not arrive. The host is
+/// asked once more after it has listed, because it may finish a request late. Calls `then` without
+/// an error after the first attempt.
+///
+/// If this server ends first, the next server finds the remaining things by their labels.
+void GangStarts::remove_unknown(const std::shared_ptr<Rest>& rest, Then then) {
+  const auto filters = as_filters(labels_of_gang(options_.owner, rest->gang));
+  DockerClient& client = rest->host->client();
+  const auto failed = [this, rest, then] {
+    remove_unknown_later(rest, rest->pause);
+    rest->pause = std::min(2 * rest->pause, kLongestRestPause);
+    then({});
+  };
+  client.list(filters, [this, &client, rest, filters, failed,
+                        then](const Result<std::vector<ContainerState>>& containers) {
+    if (!containers) return failed();
+    client.networks(filters, [this, rest, failed, then,
+                              containers = *containers](const Result<NamedWithLabels>& networks) {
+      if (!networks) return failed();
+      if (std::exchange(rest->was_listed, true)) {
+        rests_.erase(rest);
+      } else {
+        remove_unknown_later(rest, options_.patience.answer);
+      }
+      remove_listed(*rest, containers, *networks, then);
+    });
+  });
+}
+
+void GangStarts::remove_unknown_later(const std::shared_ptr<Rest>& rest,
+                                      std::chrono::milliseconds pause) {
+  rest->timer = loop_.after(pause, [this, weak = std::weak_ptr(rest)] {
+    if (const auto still = weak.lock()) remove_unknown(still, [](const Result<void>&) {});
+  });
+}
+
+/// Other starts of the gang, and its tasks that run, keep what is theirs.
+void GangStarts::remove_listed(const Rest& rest, const std::vector<ContainerState>& containers,
+                               const NamedWithLabels& networks, Then then) {
+  const bool is_starting = std::any_of(
+      starts_.begin(), starts_.end(), [&](const Start& start) { return start->gang == rest.gang; });
+  std::vector<Step> first;
+  for (const ContainerState& state : containers) {
+    const auto label = state.labels.find(kTaskLabel);
+    const bool is_of_task = label != state.labels.end();
+    const bool is_ours = is_of_task ? std::find(rest.tasks.begin(), rest.tasks.end(),
+                                                label->second) != rest.tasks.end() &&
+                                          !parts_.tasks.find({rest.gang, label->second})
+                                    : !is_starting;  // it fills volumes
+    if (!is_ours) continue;
+    first.emplace_back([this, host = rest.host, id = state.id](Then next) {
+      parts_.removals.add(*host, Removals::Kind::kContainer, id, [next] { next({}); });
+    });
+  }
+  std::vector<Step> second;
+  for (const auto& [name, labels] : networks) {
+    if (is_starting || parts_.tasks.has_tasks(rest.gang)) break;
+    second.emplace_back([this, host = rest.host, network = name](Then next) {
+      parts_.removals.add(*host, Removals::Kind::kNetwork, network, [next] { next({}); });
+    });
+  }
+  one_by_one({[first](Then next) { all_at_once(first, std::move(next)); },
+              [second](Then next) { all_at_once(second, std::move(next)); }},
+             std::move(then));
 }
 
 void GangStarts::succeed(const Start& start) {

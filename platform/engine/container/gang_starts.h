@@ -5,9 +5,11 @@
 // On the loop's thread. The parts that the constructor takes must outlive it.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include "engine/container/gang_networks.h"
 #include "engine/container/hosts.h"
 #include "engine/container/job_volumes.h"
+#include "engine/container/labels.h"
 #include "engine/container/leftovers.h"
 #include "engine/container/options.h"
 #include "engine/container/removals.h"
@@ -59,6 +62,7 @@ class GangStarts {
  private:
   struct GangStart;
   struct Launch;
+  struct Rest;
   using Start = std::shared_ptr<GangStart>;
 
   base::Result<void> check(const GangStart& start) const;
@@ -77,6 +81,10 @@ class GangStarts {
   void fail(Start start, base::Error error);
   void settle(Start start);
   void undo(const Start& start);
+  void remove_unknown(const std::shared_ptr<Rest>& rest, Then then);
+  void remove_listed(const Rest& rest, const std::vector<ContainerState>& containers,
+                     const NamedWithLabels& networks, Then then);
+  void remove_unknown_later(const std::shared_ptr<Rest>& rest, std::chrono::milliseconds pause);
   void succeed(const Start& start);
 
   base::EventLoop& loop_;
@@ -85,6 +93,7 @@ class GangStarts {
   std::vector<workspace::ArchiveEntry> programs_;
   Later later_;
   std::vector<Start> starts_;
+  std::set<std::shared_ptr<Rest>> rests_;
 };
 
 }  // namespace muster::engine

@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/log.h"
+
 namespace muster::engine {
 
 using base::Error;
@@ -47,7 +49,7 @@ class Preparation : public std::enable_shared_from_this<Preparation> {
   std::shared_ptr<void> ask(size_t wish, HeldHost* host) {
     const ImageRequest& wanted = wishes_[wish];
     const auto info = host == nullptr ? std::nullopt : host->host.info();
-    if (!info || !host->host.node()) {
+    if (!info || !host->host.has_answered()) {
       failed(host == nullptr
                  ? Error{.code = ErrorCode::kNotFound, .what = "there is no host " + wanted.node}
                  : host->host.fault().value_or(
@@ -133,12 +135,17 @@ Result<void> Hosts::connect(const ContainerEngineOptions& options) {
                    .what = "two hosts have the name '" + how.name + "'",
                    .advice = "give each its own name"};
     }
-    connections_.push_back(
-        std::make_unique<ContainerHost>(loop_, how, options.patience, [this] { changed(); }));
+    connections_.push_back(std::make_unique<ContainerHost>(
+        loop_, how, options.patience, [this] { changed(); }, options.pace, options.owner));
     hosts_[how.name] = std::make_unique<HeldHost>(loop_, *connections_.back(), how, options.owner);
   }
-  MUSTER_CHECK(meet(loop_, connections_, options.patience.meeting));
-  for (const auto& [name, host] : hosts_) host->is_there = host->host.node().has_value();
+  const auto met = meet(loop_, connections_, options.patience.meeting);
+  if (!met && met.error().code == ErrorCode::kInvalid) return met;
+  if (!met) base::log_warning(met.error().what + "; jobs wait until a host answers");
+  for (const auto& [name, host] : hosts_) {
+    host->is_there = host->host.has_answered();
+    host->had_fault = host->host.fault().has_value();
+  }
   return {};
 }
 
@@ -148,12 +155,23 @@ void Hosts::close() {
 }
 
 void Hosts::changed() {
+  bool one_is_lost = false;
   for (const auto& [name, host] : hosts_) {
-    const bool is_there = host->host.node().has_value();
-    if (std::exchange(host->is_there, is_there) == is_there) continue;
-    if (is_there) handlers_.on_present(*host);
-    if (!is_there) later_([this, &lost = *host] { handlers_.on_absent(lost); });
+    const bool is_there = host->host.has_answered();
+    const bool has_fault = host->host.fault().has_value();
+    const bool has_recovered = std::exchange(host->had_fault, has_fault) && !has_fault;
+    const bool was_there = std::exchange(host->is_there, is_there);
+    if (is_there && !was_there) handlers_.on_present(*host);
+    if (is_there && has_recovered) handlers_.on_recovered(*host);
+    if (is_there || !was_there) continue;
+    one_is_lost = true;
+    later_([this, &lost = *host] { handlers_.on_absent(lost); });
   }
+  if (!one_is_lost) return call_watchers();
+  later_([this] { call_watchers(); });
+}
+
+void Hosts::call_watchers() {
   const auto all = watchers_;  // a callback may add or drop a watcher
   for (const auto& watcher : all) {
     if (const auto changed = watcher.lock()) (*changed)();

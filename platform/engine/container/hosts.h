@@ -43,20 +43,26 @@ struct HeldHost {
   ContainerHost& host;
   ImageKeeper images;
   Turns starts;
-  bool is_there = false;  ///< whether host.node() had a value at the last look
+  bool is_there = false;   ///< host.has_answered() at the last look
+  bool had_fault = false;  ///< whether host.fault() had a value at the last look
 };
 
 class Hosts {
  public:
   struct Handlers {
     std::function<void(HeldHost&)> on_present;  ///< a host answers, for the first time or again
-    std::function<void(HeldHost&)> on_absent;   ///< a host is gone; called later
+    /// A host that is not gone answers again after a fault. Its connections may be dead.
+    std::function<void(HeldHost&)> on_recovered;
+    /// A host is gone. Called later, but before the watchers that hear of it.
+    std::function<void(HeldHost&)> on_absent;
   };
 
   Hosts(base::EventLoop& loop, Handlers handlers);
 
-  /// Connects to the hosts and waits for their first answers; runs the loop meanwhile.
-  /// kUnavailable: none answers. kInvalid: two hosts have the same name.
+  /// Connects to the hosts and waits for their first answers; runs the loop meanwhile. Succeeds if
+  /// no host answers yet: they may all be away for a while, and the server has other work.
+  ///
+  /// kInvalid: two hosts have the same name, or no host can be used as it is configured.
   Result<void> connect(const ContainerEngineOptions& options);
   /// Ends all connections. No answer of a host arrives afterwards.
   void close();
@@ -65,7 +71,7 @@ class Hosts {
   HeldHost* find(const std::string& node) const;
   const std::map<std::string, std::unique_ptr<HeldHost>>& all() const { return hosts_; }
 
-  /// The nodes of the hosts that answer.
+  /// The nodes of the hosts that answer, or have never answered.
   std::vector<Node> nodes() const;
   /// See Engine::watch_nodes().
   std::shared_ptr<void> watch(std::function<void()> changed);
@@ -76,6 +82,7 @@ class Hosts {
 
  private:
   void changed();
+  void call_watchers();
 
   base::EventLoop& loop_;
   Handlers handlers_;

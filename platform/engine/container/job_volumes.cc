@@ -69,7 +69,7 @@ void make_filler(DockerClient& client, ContainerConfig config, int tries,
 
 /// The volumes of a job on one host, while they are being created and filled.
 struct JobVolumes::Filling {
-  std::string job_id;
+  GangId gang;
   HeldHost* host = nullptr;
   launch::Account account;
   std::string image;
@@ -79,8 +79,9 @@ struct JobVolumes::Filling {
   std::string container;  ///< id; empty: not created yet
 };
 
-void JobVolumes::ensure(const std::string& job_id, const launch::TaskPlan& plan, HeldHost& host,
+void JobVolumes::ensure(const GangId& gang, const launch::TaskPlan& plan, HeldHost& host,
                         std::shared_ptr<Made> made, Then then) {
+  const std::string& job_id = gang.job_id;
   const auto filling = std::make_shared<Filling>();
   for (size_t i = 0; i < plan.volumes.size(); ++i) {
     const Volume& volume = plan.volumes[i];
@@ -96,7 +97,7 @@ void JobVolumes::ensure(const std::string& job_id, const launch::TaskPlan& plan,
   const fs::path mark = mark_of(job_id, host);
   std::error_code ignored;
   if (filling->volumes.empty() || fs::exists(mark, ignored)) return then({});
-  filling->job_id = job_id;
+  filling->gang = gang;
   filling->host = &host;
   filling->account = plan.account;
   filling->image = plan.image;
@@ -124,13 +125,18 @@ void JobVolumes::create(const std::shared_ptr<Filling>& filling, Then then) {
           const bool is_known = has(*listed, volume.name);
           volume.as_it_is = is_known && volume.is_storage;
           if (volume.as_it_is) continue;
+          // An earlier attempt may not have been able to remove its volume yet.
+          steps.emplace_back([this, filling, volume](const Then& next) {
+            removals_.cancel(*filling->host, Removals::Kind::kVolume, volume.name,
+                             [next] { next({}); });
+          });
           if (is_known) {
             steps.emplace_back([&client, volume](Then next) {
               client.remove_volume(volume.name, std::move(next));
             });
           }
           const Labels labels =
-              volume.is_storage ? filling->owner : labels_of_job(owner_, filling->job_id);
+              volume.is_storage ? filling->owner : labels_of_job(owner_, filling->gang.job_id);
           steps.emplace_back([&client, filling, volume, labels](Then next) {
             if (!volume.is_storage) filling->made->emplace_back(filling->host, volume.name);
             client.create_volume(volume.name, labels, std::move(next));
@@ -161,10 +167,10 @@ void JobVolumes::check_owner(const std::shared_ptr<Filling>& filling, Then then)
 
 void JobVolumes::fill(const std::shared_ptr<Filling>& filling, Then then) {
   ContainerConfig config;
-  config.name = volume_name(filling->job_id, "volumes");
+  config.name = volume_name(filling->gang.job_id, "volumes");
   config.image = filling->image;
   config.entrypoint = {std::string(kProgramsFolder) + "/muster-shim"};
-  config.labels = labels_of_job(owner_, filling->job_id);
+  config.labels = labels_of_gang(owner_, filling->gang);
   std::vector<Step> steps;
   DockerClient& client = filling->host->client();
   for (size_t i = 0; i < filling->volumes.size(); ++i) {

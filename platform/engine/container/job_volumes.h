@@ -19,6 +19,7 @@
 #include "engine/container/labels.h"
 #include "engine/container/removals.h"
 #include "engine/container/steps.h"
+#include "engine/engine.h"
 #include "launch/task_plan.h"
 
 namespace muster::engine {
@@ -38,7 +39,7 @@ class JobVolumes {
 
   /// Ensures that the volumes of the job of `plan` exist on the host and are filled. Adds to `made`
   /// the volumes that it creates. kConflict: a volume of another owner has the same name.
-  void ensure(const std::string& job_id, const launch::TaskPlan& plan, HeldHost& host,
+  void ensure(const GangId& gang, const launch::TaskPlan& plan, HeldHost& host,
               std::shared_ptr<Made> made, Then then);
 
   /// Records that the job's volumes on the host must be created anew.

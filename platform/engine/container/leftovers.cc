@@ -154,15 +154,16 @@ void Leftovers::take_up(const std::shared_ptr<HeldTask>& task, bool has_ended) {
     });
   }
   task->follower->resume();
-  if (task->host->host.node()) return;
-  // No other part waits for a host that has never answered, and it may never answer.
+  if (task->host->host.has_answered()) return;
+  // No other part waits for a host that has never answered, and it may never answer. The first
+  // timer ends all tasks of the host: abandon() drops the timers of the others.
   task->timer = loop_.after(options_.patience.absence, [this, weak = std::weak_ptr(task)] {
     const auto still = weak.lock();
-    if (!still || still->host->host.node()) return;
-    const TaskKey key = still->key;
-    running_.abandon(*still->host);
-    tasks_.report(key, TaskEnded{.status = {.lost = true, .error = "its host does not answer"},
-                                 .time = base::SystemClock().now()});
+    if (!still || still->host->host.has_answered()) return;
+    for (const TaskKey& key : running_.abandon(*still->host)) {
+      tasks_.report(key, TaskEnded{.status = {.lost = true, .error = "its host does not answer"},
+                                   .time = base::SystemClock().now()});
+    }
   });
 }
 

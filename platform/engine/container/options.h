@@ -30,6 +30,16 @@ struct ContainerHostOptions {
   std::map<std::string, std::string> topology;  ///< level -> domain
 };
 
+/// How often a host is polled while it answers (`interval`), and while it does not: after
+/// `first_pause`, which doubles up to `longest_pause`. A poll without an answer for `silence`
+/// counts as a fault.
+struct AskingPace {
+  std::chrono::milliseconds interval{15'000};
+  std::chrono::milliseconds first_pause{500};
+  std::chrono::milliseconds longest_pause{30'000};
+  std::chrono::milliseconds silence{20'000};
+};
+
 struct ContainerEngineOptions {
   std::filesystem::path folder;    ///< contains the jobs' folders; created with mode 0700
   std::filesystem::path programs;  ///< the folder of muster-shim, muster-helper and muster-rsh
@@ -49,6 +59,7 @@ struct ContainerEngineOptions {
                                    const std::filesystem::path& folder)>
       unpack_tree;
   Patience patience;
+  AskingPace pace;
 };
 
 // --- from the server's configuration

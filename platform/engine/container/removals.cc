@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 
@@ -56,8 +57,21 @@ struct Removals::State : std::enable_shared_from_this<State> {
                 });
   }
 
+  void cancel(const Item& item, std::function<void()> ended) {
+    left.erase(item);
+    failures.erase(item);
+    if (!under_way.contains(item)) return ended();
+    cancelled[item].push_back(std::move(ended));
+  }
+
   void attempted(const Item& item, const Result<void>& removed) {
-    under_way.erase(item);
+    under_way.erase(under_way.find(item));
+    if (const auto found = cancelled.find(item); found != cancelled.end()) {
+      if (under_way.contains(item)) return;
+      const auto all = cancelled.extract(found);
+      for (const auto& ended : all.mapped()) ended();
+      return;
+    }
     if (removed || removed.error().code == ErrorCode::kNotFound) {
       failures.erase(item);
       if (failures.empty()) pause = kFirstRetryPause;
@@ -79,8 +93,9 @@ struct Removals::State : std::enable_shared_from_this<State> {
   }
 
   base::EventLoop& loop;
-  std::set<Item> under_way;
-  std::set<Item> left;  ///< to be tried again
+  std::multiset<Item> under_way;
+  std::map<Item, std::vector<std::function<void()>>> cancelled;  ///< of those under way
+  std::set<Item> left;                                           ///< to be tried again
   std::map<Item, int> failures;
   std::chrono::milliseconds pause = kFirstRetryPause;
   base::EventLoop::Interest timer;
@@ -91,6 +106,11 @@ Removals::Removals(base::EventLoop& loop) : state_(std::make_shared<State>(loop)
 void Removals::add(HeldHost& host, Kind kind, const std::string& name,
                    std::function<void()> tried) {
   state_->attempt({&host, kind, name}, std::move(tried));
+}
+
+void Removals::cancel(HeldHost& host, Kind kind, const std::string& name,
+                      std::function<void()> ended) {
+  state_->cancel({&host, kind, name}, std::move(ended));
 }
 
 bool Removals::is_done() const {

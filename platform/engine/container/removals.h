@@ -27,6 +27,9 @@ class Removals {
 
   /// `tried` is called once, after the first attempt, whether or not it succeeded.
   void add(HeldHost& host, Kind kind, const std::string& name, std::function<void()> tried = {});
+  /// Ends the removal of the thing, so that a new thing of the same name is safe. Calls `ended`
+  /// when no attempt is under way: at once or later. The old thing may still exist.
+  void cancel(HeldHost& host, Kind kind, const std::string& name, std::function<void()> ended);
 
   /// Whether every removal has succeeded.
   bool is_done() const;

@@ -42,9 +42,9 @@ class ScriptedDaemon {
         });
     ASSERT_TRUE(server_->listen(socket_));
   }
-  /// Closes all connections.
+  /// Closes all connections. Waiting requests get no answer.
   void die() {
-    held_.clear();
+    const auto unanswered = std::exchange(held_, {});
     server_->close();
     server_.reset();
   }

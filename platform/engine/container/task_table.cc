@@ -228,6 +228,21 @@ void TaskFollower::looked(Result<ContainerState> state) {
   look_later();
 }
 
+void TaskFollower::look_again() {
+  if (finished_) return;
+  if (timer_) return look();
+  if (!stream_) return;  // a request is pending, and its time is limited
+  host_.client().inspect(container_, [weak = weak_from_this(),
+                                      connection = connection_](Result<ContainerState> state) {
+    const auto self = weak.lock();
+    if (!self || self->finished_ || self->connection_ != connection) return;
+    const bool is_alive_here = state && is_alive(state->state) && self->host_.is_this_machine();
+    if (is_alive_here) return;
+    self->drop_stream();
+    self->looked(std::move(state));
+  });
+}
+
 // The input is never written to. Its end shows the program that this follower is gone.
 void TaskFollower::follow_by_exec() {
   const DockerExec exec{.argv = {std::string(kProgramsFolder) + "/muster-shim", "--follow",

@@ -47,6 +47,9 @@ class TaskFollower : public std::enable_shared_from_this<TaskFollower> {
   void attach(std::function<void(base::Result<void>)> attached);
   /// Continues after the last record in the copy.
   void resume();
+  /// The host answers again after a fault: looks whether the container has ended. The connection
+  /// may be dead without a sign, unless it is one to a socket of this machine; then it is replaced.
+  void look_again();
   /// Stops following; handlers are not called any more.
   void stop();
   /// The same, and disconnects at once. Not to be called from a handler.
