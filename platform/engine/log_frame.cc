@@ -117,6 +117,16 @@ Result<bool> FileLogCursor::skip_cut(off_t& offset) {
 // frames.
 Result<void> FileLogCursor::refill() {
   offset_ += static_cast<off_t>(at_);
+  auto kept = read_kept();
+  if (kept) return kept;
+  // What was read may be part of a hole.
+  at_ = filled_ = 0;
+  buffer_.reset();
+  return kept;
+}
+
+/// Fills the buffer from `offset_`, or from the beginning of the log if that is later.
+Result<void> FileLogCursor::read_kept() {
   bool again = true;
   while (again) {
     MUSTER_CHECK(read_at(offset_));

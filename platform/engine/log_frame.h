@@ -62,8 +62,9 @@ std::string encode_frame(base::Time time, job::LogStream stream, std::string_vie
 class LogCursor {
  public:
   virtual ~LogCursor() = default;
-  /// True: `frame` is the next frame. False: no complete frame yet. Error, once: the log is
-  /// damaged, and frames after the damage cannot be read.
+  /// True: `frame` is the next frame. False: no complete frame yet. kExhausted: the frame cannot be
+  /// read now, for example because too many files are open; a later call tries again. Other errors,
+  /// once: the log is damaged, and frames after the damage cannot be read.
   virtual base::Result<bool> next(LogFrame& frame) = 0;
 
   /// Moves to a frame with about `bytes` bytes after it, without reading the frames before it.
@@ -102,6 +103,7 @@ class FileLogCursor : public LogCursor {
  private:
   base::Result<size_t> whole_frame() const;
   base::Result<void> refill();
+  base::Result<void> read_kept();
   base::Result<void> read_at(off_t offset);
   base::Result<bool> skip_cut(off_t& offset);
   std::string_view rest() const { return {buffer_.get() + at_, filled_ - at_}; }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -65,6 +66,27 @@ TEST_F(LogFile, ReportsADamagedLog) {
 
   ASSERT_FALSE(more);
   EXPECT_NE(more.error().what.find("damaged"), std::string::npos);
+}
+
+TEST_F(LogFile, TriesAgainWhenTooManyFilesWereOpen) {
+  write(encode_frame(kTime, job::LogStream::kOutput, "one"));
+  FileLogCursor reader(base::UniqueFd(::open(path_.c_str(), O_RDONLY)), path_ + ".start");
+  LogFrame frame;
+  ASSERT_TRUE(*reader.next(frame));
+  write(encode_frame(kTime, job::LogStream::kOutput, "two"));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  for (int i = 0; i < 2; ++i) {
+    const auto more = reader.next(frame);
+    ASSERT_FALSE(more);
+    EXPECT_EQ(more.error().code, base::ErrorCode::kExhausted);
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+
+  ASSERT_TRUE(*reader.next(frame));
+  EXPECT_EQ(frame.bytes, "two");
 }
 
 TEST_F(LogFile, FindsAFrameNearTheEndWithoutTheRest) {

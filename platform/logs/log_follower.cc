@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace muster::logs {
 
 using job::Job;
@@ -41,7 +43,8 @@ struct LogFollower::Source {
   std::shared_ptr<void> watch;
   engine::LogFrame frame;
   bool has_frame = false;
-  bool damaged = false;
+  bool damaged = false;       ///< the last frame is a notice that says so
+  bool starved = false;       ///< its next frame could not be read for lack of a resource
   bool may_have_more = true;  ///< it may have grown since its end was reached
   bool is_live = false;       ///< its end was reached: its next frames were printed since then
   uint64_t at = 0;            ///< offset in the log of `frame`
@@ -55,16 +58,29 @@ struct LogFollower::Source {
   bool peek() {
     if (has_frame || damaged || !may_have_more) return has_frame;
     const auto next = cursor->next(frame);
-    damaged = !next;
-    has_frame = next && *next;
+    starved = !next && next.error().code == base::ErrorCode::kExhausted;
+    if (starved) return false;
+    if (!next) return take_damage(next.error());
+    has_frame = *next;
     may_have_more = has_frame;
     is_live = is_live || !has_frame;
     return has_frame;
   }
 
+  /// The next frame is a notice of the damage, which is not in the log itself. Returns true.
+  bool take_damage(const base::Error& error) {
+    damaged = true;
+    has_frame = true;
+    const base::Time time = frame.time == base::Time() ? base::SystemClock().now() : frame.time;
+    frame = {.time = time,
+             .stream = job::LogStream::kNotice,
+             .bytes = "the rest of this log cannot be read: " + error.what + "\n"};
+    return true;
+  }
+
   /// Leaves the frame that peek() has loaded behind.
   void leave_frame() {
-    at += engine::size_in_log(frame);
+    if (!damaged) at += engine::size_in_log(frame);
     has_frame = false;
   }
 };
@@ -121,6 +137,10 @@ void LogFollower::advance() {
     if (ready_.empty()) return wait();
     return this->deliver(false);
   }
+  if (lacks_resources()) {
+    if (ready_.empty()) return try_again_later();
+    return this->deliver(false);
+  }
   close_settled();
   if (over || !query_.follow) {
     flush_all();
@@ -135,6 +155,12 @@ void LogFollower::advance() {
   if (all_read_) return this->deliver(true);
   if (!ready_.empty()) return this->deliver(false);
   if (has_partial() && !partial_timer_) await_rest_of_lines();
+}
+
+/// Whether a log cannot be read further now, for example because too many files are open.
+bool LogFollower::lacks_resources() const {
+  return std::any_of(sources_.begin(), sources_.end(),
+                     [](const auto& source) { return source->starved; });
 }
 
 bool LogFollower::has_partial() const {
@@ -194,7 +220,8 @@ bool LogFollower::open_source(const engine::GangId& gang, const job::Task& task)
       .cursor = *std::move(cursor),
       .splitter = RunSplitter(
           {.task = task.name, .attempt = gang.attempt, .host = task.hostname, .rank = {}}, only_)});
-  if (const auto* place = from_.find(gang.attempt, task.name)) go_to(*source, *place);
+  const auto* const place = from_.find(gang.attempt, task.name);
+  if (place != nullptr && !go_to(*source, *place)) return false;
   if (query_.follow) {
     source->watch = engine_.watch_log(gang, task.name, [this, grown = source.get()] {
       grown->may_have_more = true;
@@ -207,10 +234,12 @@ bool LogFollower::open_source(const engine::GangId& gang, const job::Task& task)
   return true;
 }
 
-/// Reads the bytes again that are pending at that position.
-void LogFollower::go_to(Source& source, const LogPosition::Source& place) const {
-  source.damaged = !source.cursor->seek(place.from);
+/// Reads the bytes again that are pending at that position. False: they cannot be read now.
+bool LogFollower::go_to(Source& source, const LogPosition::Source& place) const {
+  const auto sought = source.cursor->seek(place.from);
+  if (!sought && sought.error().code == base::ErrorCode::kExhausted) return false;
   source.at = place.from;
+  if (!sought) source.take_damage(sought.error());
   // What each stream of each rank has printed, and where in it each frame ends.
   struct Printed {
     std::string bytes;
@@ -219,7 +248,7 @@ void LogFollower::go_to(Source& source, const LogPosition::Source& place) const 
   };
   std::map<RunSplitter::Key, Printed> all;
   // A cut that was made meanwhile is delivered later, in order.
-  while (source.at < place.at && source.peek() && source.frame.cut == 0) {
+  while (source.at < place.at && source.peek() && source.frame.cut == 0 && !source.damaged) {
     if (is_shown(source.frame)) {
       Printed& printed = all[{source.frame.rank, source.frame.stream}];
       printed.bytes += source.frame.bytes;
@@ -228,6 +257,7 @@ void LogFollower::go_to(Source& source, const LogPosition::Source& place) const 
     }
     source.leave_frame();
   }
+  if (source.starved) return false;
   using What = LogPosition::Part::What;
   for (const LogPosition::Part& part : place.parts) {
     const RunSplitter::Key key{part.rank, part.stream};
@@ -245,13 +275,15 @@ void LogFollower::go_to(Source& source, const LogPosition::Source& place) const 
     line.hidden = part.what == What::kHidden;
     source.splitter.restore(key, std::move(line));
   }
+  return true;
 }
 
 void LogFollower::expect_more() {
   for (const auto& source : sources_) source->may_have_more = true;
 }
 
-/// The source of the next frame, and the time of the next frame of any other source.
+/// The source of the next frame, and the time of the next frame of any other source. No source: all
+/// frames are read, or the next one is unknown for lack of a resource.
 std::pair<LogFollower::Source*, base::Time> LogFollower::earliest() {
   Source* first = nullptr;
   base::Time next = base::Time::max();
@@ -264,6 +296,7 @@ std::pair<LogFollower::Source*, base::Time> LogFollower::earliest() {
       next = std::min(next, source->frame.time);
     }
   }
+  if (lacks_resources()) return {nullptr, base::Time::max()};
   return {first, next};
 }
 
@@ -313,7 +346,10 @@ size_t LogFollower::read_up_to(Source& source, base::Time next, size_t most) {
 
 void LogFollower::read_frame(Source& source) {
   const auto emit = [&](const RunSplitter::Run& run) { take(source, run); };
-  if (source.frame.cut > 0) {
+  if (source.damaged) {
+    source.splitter.flush(true, emit);
+    take_own_notice(source);
+  } else if (source.frame.cut > 0) {
     take_cut(source);
   } else if (is_shown(source.frame)) {
     source.splitter.add(source.frame, emit, source.at);
@@ -333,6 +369,11 @@ void LogFollower::take_cut(Source& source) {
   source.begin = source.at + source.frame.cut;
   // The cut of a log's beginning is not shown to readers who ask only for its last lines.
   if ((in_tail_ && of_beginning) || !is_shown(source.frame)) return;
+  take_own_notice(source);
+}
+
+/// Shows a frame that is not in the log: its bytes are not counted.
+void LogFollower::take_own_notice(Source& source) {
   source.splitter.add(source.frame, [&](const RunSplitter::Run& run) {
     if (in_tail_) {
       tail_.add(run, nullptr);

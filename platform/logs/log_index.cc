@@ -123,8 +123,9 @@ Result<void> LogIndex::extend() {
   while (true) {
     const Result<bool> more = log_->next(frame);
     if (!more) {
-      failure_ = more.error();
-      return *failure_;
+      // What lacks now, such as a free descriptor, may be there at the next request.
+      if (more.error().code != base::ErrorCode::kExhausted) failure_ = more.error();
+      return more.error();
     }
     if (!*more) return {};
     count(frame);

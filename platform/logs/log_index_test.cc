@@ -22,6 +22,9 @@ class FramesCursor : public engine::LogCursor {
   base::Result<bool> next(LogFrame& frame) override {
     if (next_ >= frames_.size()) return false;
     if (frames_[next_].bytes == "damage") return base::Error{.what = "the log is damaged"};
+    if (frames_[next_].bytes == "once unreadable\n" && !std::exchange(has_failed_, true)) {
+      return base::Error{.code = base::ErrorCode::kExhausted, .what = "too many open files"};
+    }
     frame = frames_[next_++];
     return true;
   }
@@ -36,6 +39,7 @@ class FramesCursor : public engine::LogCursor {
  private:
   const std::vector<LogFrame>& frames_;
   size_t next_ = 0;
+  bool has_failed_ = false;
 };
 
 Lines texts(const std::vector<NumberedLine>& lines) {
@@ -119,6 +123,20 @@ TEST_F(LogIndexTest, ReportsEachTimeThatTheLogCannotBeRead) {
     ASSERT_FALSE(window);
     EXPECT_EQ(window.error().what, "the log is damaged");
   }
+}
+
+TEST_F(LogIndexTest, ReadsOnWhenALackOfDescriptorsHasPassed) {
+  print("one\n");
+  print("two\n");
+  EXPECT_EQ(texts(window({}, 10).lines), (Lines{"0 one", "1 two"}));
+  print("once unreadable\n");
+  FramesCursor cursor(frames_);
+  const auto failed = index().window(cursor, {.line = std::nullopt, .lines = 10});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, base::ErrorCode::kExhausted);
+
+  frames_.back().bytes = "three\n";
+  EXPECT_EQ(texts(window({}, 10).lines), (Lines{"0 one", "1 two", "2 three"}));
 }
 
 TEST_F(LogIndexTest, FindsEveryLineOfALongLog) {

@@ -1,4 +1,5 @@
-// Reports changes of files, with one inotify descriptor for all of them.
+// Reports changes of files, with one inotify descriptor for all of them. The kernel limits how many
+// descriptors and files an account may watch: files beyond that are compared from time to time.
 //
 // On the EventLoop's thread.
 #pragma once
@@ -23,10 +24,15 @@ class FileWatch {
 
  private:
   struct State;
+  bool ask_kernel();
+  void compare_soon();
+  void compare();
   void read();
 
+  base::EventLoop& loop_;
   std::shared_ptr<State> state_;
   base::EventLoop::Interest interest_;
+  base::EventLoop::Interest timer_;
 };
 
 }  // namespace muster::engine

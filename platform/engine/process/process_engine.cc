@@ -137,9 +137,12 @@ Result<void> ProcessEngine::change(const GangId& gang, const launch::FileChange&
 // --- folders, files and logs
 
 /// Only the leading server sets a listener. So no other server works on these folders now, and
-/// drafts that an earlier server left can be removed.
+/// what an earlier server left can be removed.
 void ProcessEngine::listen(Listener listener) {
-  if (!tasks_.has_listener() && listener != nullptr) trees_.sweep();
+  if (!tasks_.has_listener() && listener != nullptr) {
+    trees_.sweep();
+    networks_.remove_left_way_out();
+  }
   tasks_.set_listener(std::move(listener));
 }
 

@@ -11,6 +11,12 @@ namespace muster::engine {
 ProcessNetworks::~ProcessNetworks() {
   // Gangs that outlive the server need their way out.
   if (way_out_ && networks_.empty()) way_out_->close();
+  if (removes_left_) WayOut::remove_left(options_.folder.string());
+}
+
+void ProcessNetworks::remove_left_way_out() {
+  removes_left_ = !way_out_;
+  if (removes_left_) WayOut::remove_left(options_.folder.string());
 }
 
 bool ProcessNetworks::open_way_out(const WayOutOptions& options) {

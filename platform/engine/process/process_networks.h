@@ -38,6 +38,10 @@ class ProcessNetworks {
   /// server's log: the machine or this account lacks a requirement.
   bool open_way_out(const WayOutOptions& options);
 
+  /// If there is no way out: removes that of an earlier server of these jobs, at the latest when
+  /// this server ends. It stays while a gang is still connected to it.
+  void remove_left_way_out();
+
   /// The gang's network; made now if the gang has none. Its descriptors are empty if the gang's
   /// tasks run in the machine's own network. The pointer is valid until leave().
   Result<const NetworkNamespace*> network_of_gang(const GangId& gang);
@@ -51,6 +55,7 @@ class ProcessNetworks {
   const ProcessEngineOptions& options_;
   std::optional<WayOut> way_out_;   ///< of a server that runs as root
   std::optional<PastaPlan> pasta_;  ///< of an ordinary account
+  bool removes_left_ = false;
   std::map<GangId, NetworkNamespace> networks_;
 };
 

@@ -52,6 +52,12 @@ void read_devices(const ShimPlan& plan, const Node& node, RunningTask& task) {
   task.gpu_share_milli = is_part ? static_cast<int>(std::lround(share * kWhole)) : kWhole;
 }
 
+/// The file alone shows nothing: it exists, blank, before the task starts.
+bool has_exit_record(const TaskFolder& folder) {
+  const auto text = base::read_file(folder.exit(), 64 << 10);
+  return text && decode_exit(*text);
+}
+
 }  // namespace
 
 Result<RunningRecord> running_record_in(const TaskFolder& folder) {
@@ -176,7 +182,8 @@ AdoptionResult ProcessTasks::adopt(const GangId& gang, const std::string& name) 
   if (!fs::exists(folder.lock())) return AdoptionResult::kNothing;
   if (base::lock_file(folder.lock())) {
     // The lock was free: no shim holds the task.
-    if (!fs::exists(folder.running())) return AdoptionResult::kNothing;
+    const bool was_held = fs::exists(folder.running()) || has_exit_record(folder);
+    if (!was_held) return AdoptionResult::kNothing;
     loop_.post([this, key, folder] { report(key, end_left_in(folder)); });
     return AdoptionResult::kEnded;
   }

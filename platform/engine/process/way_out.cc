@@ -258,6 +258,16 @@ std::set<std::string> guarded_devices() {
   return listed ? quoted_words(*listed) : std::set<std::string>();
 }
 
+/// Switches forwarding off again where it was off.
+void remove_guard() {
+  const std::set<std::string> guarded = guarded_devices();
+  for (const std::string& device : guarded) {
+    [[maybe_unused]] const auto off = set_forwarding(device, false);
+  }
+  if (guarded.empty()) return;
+  [[maybe_unused]] const auto removed = ask_nft({"delete", "table", "inet", "muster_guard"});
+}
+
 // --- nameservers
 
 bool is_loopback(const std::string& address) {
@@ -538,6 +548,13 @@ Result<Cable> WayOut::next_cable() {
   return no_way_out("all addresses of " + network_text(network_) + " are in use");
 }
 
+void WayOut::remove_left(const std::string& jobs_folder) {
+  WayOut left({.jobs_folder = jobs_folder});
+  const bool is_there = ::geteuid() == 0 && ::if_nametoindex(left.bridge_.c_str()) != 0;
+  if (is_there && !left.has_cables()) left.close();
+}
+
+// The bridge last: while it is there, a server that finds it repeats the rest.
 void WayOut::close() {
   for (int i = 0; i < kWaitsForCables && has_cables(); ++i) {
     std::this_thread::sleep_for(kCablePause);
@@ -546,19 +563,14 @@ void WayOut::close() {
   if (has_cables()) return;
   auto links = Links::open();
   if (!links) return;
-  if (const auto removed = links->remove(bridge_); !removed) base::log_error(removed.error().what);
   [[maybe_unused]] const auto gone = ask_nft({"delete", "table", "inet", "muster_" + id_});
   const std::vector<std::string> names = device_names();
-  const bool is_last = std::none_of(names.begin(), names.end(), is_ours);
-  if (!is_last) return;
-  const std::set<std::string> guarded = guarded_devices();
-  for (const std::string& device : guarded) {
-    [[maybe_unused]] const auto off = set_forwarding(device, false);
-  }
-  if (!guarded.empty()) {
-    [[maybe_unused]] const auto removed = ask_nft({"delete", "table", "inet", "muster_guard"});
-  }
-  ::unlink(kLock);
+  const bool is_last = std::none_of(names.begin(), names.end(), [this](const std::string& name) {
+    return name != bridge_ && is_ours(name);
+  });
+  if (is_last) remove_guard();
+  if (const auto removed = links->remove(bridge_); !removed) base::log_error(removed.error().what);
+  if (is_last) ::unlink(kLock);
 }
 
 }  // namespace muster::engine

@@ -15,7 +15,7 @@
 // was off. The last server turns it off again.
 //
 // A cable vanishes with its gang's network namespace. So a killed server leaves only a bridge and
-// rules, which the next server with the same jobs adopts.
+// rules, which the next server with the same jobs adopts, or removes if its jobs have no way out.
 //
 // Blocking: open() runs `nft`, for some 20 ms. Not thread-safe.
 #pragma once
@@ -75,6 +75,9 @@ class WayOut {
 
   /// Removes the bridge and the rules, unless a gang is still connected.
   void close();
+
+  /// The same for what a killed server with these jobs has left, if anything.
+  static void remove_left(const std::string& jobs_folder);
 
   const std::string& bridge() const { return bridge_; }
   const Network4& network() const { return network_; }

@@ -1,13 +1,17 @@
 #include "engine/process/way_out.h"
 
 #include <gtest/gtest.h>
+#include <net/if.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/files.h"
 #include "base/test_folder.h"
+#include "engine/process/process_engine.h"
 
 namespace muster::engine {
 namespace {
@@ -105,6 +109,32 @@ TEST(WayOut, OfAnOrdinaryAccountIsRefusedWithTheReason) {
       },
       testing::ExitedWithCode(0),
       "^jobs have no way to the Internet: the server does not run as root$");
+}
+
+/// In a network of its own. 0: as it should be, or this account may not make a way out.
+int outcome_of_a_kill(const std::filesystem::path& jobs) {
+  if (::geteuid() != 0 || ::unshare(CLONE_NEWNET) != 0) return 0;
+  const WayOutOptions options{
+      .jobs_folder = jobs.string(), .range = network("10.213.0.0/16"), .refused = {}};
+  if (!WayOut::check(options)) return 0;
+  const auto killed = WayOut::open(options);
+  if (!killed) return 2;
+  const auto is_there = [&] { return ::if_nametoindex(killed->bridge().c_str()) != 0; };
+  if (!is_there()) return 3;
+  WayOut::remove_left(jobs.string() + "-of-others");
+  if (!is_there()) return 4;
+
+  base::EventLoop loop;
+  ProcessEngine engine(loop, {.folder = jobs}, Node{});
+  engine.listen([](const TaskReport&) {});
+
+  if (is_there()) return 5;
+  return std::system("PATH=$PATH:/usr/sbin:/sbin; ! nft list tables | grep -q muster") == 0 ? 0 : 6;
+}
+
+TEST(WayOut, OfAKilledServerIsRemovedByTheNextServerIfThatHasNone) {
+  const base::TestFolder jobs;
+  EXPECT_EXIT(::_exit(outcome_of_a_kill(jobs)), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -153,6 +153,57 @@ TEST_F(ShimInContainer, OutlivesATaskThatCannotStart) {
   EXPECT_EQ(await_end(), 0);
 }
 
+TEST_F(ShimInContainer, RefusesATaskThatItCannotRecord) {
+  ASSERT_TRUE(base::make_private_folder(task().running()));  // no file can take its place
+
+  const auto records = start(script("exec sleep 1000")).until(FollowKind::kRefused);
+
+  EXPECT_EQ(kinds_of(records), "x");
+  EXPECT_NE(read_refusal(records.back().bytes).what.find("cannot record that the task runs"),
+            std::string::npos);
+}
+
+TEST_F(ShimInContainer, AStopEndsTheWaitForAnotherProgramThatHoldsTheOutput) {
+  ASSERT_EQ(::mkfifo((folder_ / "gate").c_str(), 0600), 0);
+  FollowStream stream = start(script("echo $$; read -r _ < $SCRATCH/gate; echo last words"));
+  const std::string pid = output_in(bytes_of(stream.until(FollowKind::kLog), FollowKind::kLog));
+  const auto program = base::open_pidfd(std::stoi(pid));
+  ASSERT_TRUE(program);
+  const base::UniqueFd held(
+      ::open(("/proc/" + std::to_string(std::stoi(pid)) + "/fd/1").c_str(), O_WRONLY | O_CLOEXEC));
+  ASSERT_TRUE(held);
+  std::ofstream(folder_ / "gate") << std::endl;
+  ASSERT_TRUE(is_readable(*program));
+
+  signal(SIGTERM);
+
+  const auto records = stream.until(FollowKind::kExit);
+  EXPECT_EQ(end_in(records), job::ExitStatus{.stopped = true});
+  const std::string log = bytes_of(records, FollowKind::kLog);
+  EXPECT_EQ(output_in(log), "last words\n");
+  EXPECT_EQ(output_in(log, job::LogStream::kNotice),
+            "another program still holds the task's output; it is read no longer\n");
+}
+
+TEST_F(ShimInContainer, ASilentConnectionToTheSocketOfRanksDelaysNothing) {
+  ASSERT_EQ(::mkfifo((folder_ / "gate").c_str(), 0600), 0);
+  ShimPlan plan = script("echo up; read -r _ < $SCRATCH/gate; exec " + std::string(MUSTER_SHIM) +
+                         " --rank sh -c 'echo from a rank'");
+  plan.inner.rank_output_folder = generated().string();
+  plan.inner.environment.insert(plan.inner.environment.end(),
+                                {"MUSTER_RANK=0", "MUSTER_GENERATED=" + generated().string()});
+  FollowStream stream = start(plan);
+  stream.until(FollowKind::kLog);
+  const auto silent = connect_in(generated().string(), "output");
+  ASSERT_TRUE(silent) << silent.error().what;
+
+  std::ofstream(folder_ / "gate") << std::endl;
+
+  const auto records = stream.until(FollowKind::kExit);
+  EXPECT_EQ(end_in(records), job::ExitStatus{});
+  EXPECT_EQ(output_in(bytes_of(records, FollowKind::kLog)), "from a rank\n");
+}
+
 TEST_F(ShimInContainer, APortInUseIsAConflict) {
   const auto taken = listen_on("127.0.0.1", 0);
   ASSERT_TRUE(taken);

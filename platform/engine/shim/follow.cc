@@ -150,6 +150,9 @@ bool FolderWatch::has_changes() const {
 
 namespace {
 
+/// Until a log is read again for which there was no free descriptor, in milliseconds.
+constexpr int kPauseOfReads = 200;
+
 /// The output stream. Detects that no process reads it any more.
 class FollowOutput {
  public:
@@ -168,11 +171,11 @@ class FollowOutput {
     }
   }
 
-  /// Waits until `descriptor` is readable or the stream has no reader.
-  void wait_for(int descriptor) {
+  /// Waits until `descriptor` is readable or the stream has no reader, or so long.
+  void wait_for(int descriptor, int milliseconds = -1) {
     std::array<pollfd, 3> watched{
         {{output_, 0, 0}, {hang_up_, POLLIN, 0}, {descriptor, POLLIN, 0}}};
-    while (::poll(watched.data(), watched.size(), -1) < 0 && errno == EINTR) continue;
+    while (::poll(watched.data(), watched.size(), milliseconds) < 0 && errno == EINTR) continue;
     check_ends(watched[0].revents, watched[1].revents);
   }
 
@@ -214,8 +217,14 @@ class LogRecords {
     if (!cursor_ && !open()) return;
     LogFrame frame;
     // No reader can read a log beyond damage: the loop ends there, too.
-    for (auto more = cursor_->next(frame); more && *more; more = cursor_->next(frame)) {
-      take(frame, output);
+    for (auto more = cursor_->next(frame); !more || *more; more = cursor_->next(frame)) {
+      if (more) {
+        take(frame, output);
+      } else if (more.error().code == base::ErrorCode::kExhausted) {
+        output.wait_for(-1, kPauseOfReads);
+      } else {
+        break;
+      }
       if (!output.is_read()) return;
     }
     send(output);

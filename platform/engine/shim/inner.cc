@@ -7,12 +7,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <deque>
 #include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/files.h"
 #include "base/subprocess.h"
@@ -32,6 +36,9 @@ namespace muster::engine {
 namespace {
 
 constexpr std::chrono::milliseconds kLookForPrograms{50};
+
+/// A rank sends right after it has connected; beyond so many connections, the oldest is dropped.
+constexpr size_t kMostSilentRanks = 256;
 
 /// Exit code of /usr/bin/env (and of a shell) if the program to run does not exist.
 constexpr int kEnvNotFound = 127;
@@ -174,15 +181,18 @@ class Inner {
   }
 
   void wait_for_something() {
-    std::array<pollfd, 4> watched{{{kInnerControl, POLLIN, 0},
-                                   {children_.get(), POLLIN, 0},
-                                   {answers_ssh() ? kInnerListener : -1, POLLIN, 0},
-                                   {ranks_.get(), POLLIN, 0}}};
+    std::vector<pollfd> watched{{kInnerControl, POLLIN, 0},
+                                {children_.get(), POLLIN, 0},
+                                {answers_ssh() ? kInnerListener : -1, POLLIN, 0},
+                                {ranks_.get(), POLLIN, 0}};
+    for (const base::UniqueFd& rank : silent_ranks_) watched.push_back({rank.get(), POLLIN, 0});
     if (::poll(watched.data(), watched.size(), milliseconds_to_wait()) < 0) return;
     if (rank_watch_.due() && RankWatch::Steady::now() >= *rank_watch_.due()) rank_watch_.look();
     // First, because the end of the program may end everything: the outputs of ranks must be sent
     // before that.
-    if (watched[3].revents != 0) take_rank_outputs();
+    const bool ranks_call = std::any_of(watched.begin() + 3, watched.end(),
+                                        [](const pollfd& each) { return each.revents != 0; });
+    if (ranks_call) take_rank_outputs();
     if (watched[0].revents != 0) receive();
     if (watched[1].revents != 0) reap();
     if (leaving_ && !done_) leave();
@@ -277,17 +287,24 @@ class Inner {
     quick_acks_.add(child->pid, connection, QuickAcks::Steady::now());
   }
 
+  /// Any program of the task can connect, and need not send anything: nothing waits for it.
   void take_rank_outputs() {
+    std::erase_if(silent_ranks_, [](const base::UniqueFd& rank) { return take_rank_output(rank); });
     while (true) {
-      const base::UniqueFd connection(::accept4(ranks_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (!connection) return;
-      // A rank sends right after it has connected. If it dies before, the connection ends.
-      pollfd watched{connection.get(), POLLIN, 0};
-      ::poll(&watched, 1, -1);
-      auto message = receive_message(connection.get());
-      const auto output = message ? rank_output_of(*message) : std::nullopt;
-      if (output && send_rank_output(kInnerControl, *output)) answer_rank(connection.get());
+      base::UniqueFd rank(::accept4(ranks_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!rank) return;
+      if (!take_rank_output(rank)) silent_ranks_.push_back(std::move(rank));
+      if (silent_ranks_.size() > kMostSilentRanks) silent_ranks_.pop_front();
     }
+  }
+
+  /// False: nothing has arrived yet.
+  static bool take_rank_output(const base::UniqueFd& rank) {
+    auto message = receive_message(rank.get());
+    if (!message && message.error().code == base::ErrorCode::kUnavailable) return false;
+    const auto output = message ? rank_output_of(*message) : std::nullopt;
+    if (output && send_rank_output(kInnerControl, *output)) answer_rank(rank.get());
+    return true;
   }
 
   void finish(const job::ExitStatus& status) {
@@ -304,6 +321,7 @@ class Inner {
   InnerPlan plan_;
   base::UniqueFd children_ = watch_children();
   base::UniqueFd ranks_;
+  std::deque<base::UniqueFd> silent_ranks_;  ///< connected, and nothing was received from them yet
   QuickAcks quick_acks_;
   RankWatch rank_watch_{std::filesystem::path(plan_.generated) / "ranks"};
   pid_t program_ = -1;

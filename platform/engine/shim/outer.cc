@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <optional>
 #include <span>
@@ -45,6 +47,9 @@ using Steady = std::chrono::steady_clock;
 
 // Limit of the output of a failed sandbox that the error quotes, in bytes.
 constexpr size_t kQuotedOutput = 400;
+// How long the output of an ended task is read while a program elsewhere holds it open, such as a
+// service of systemd. The task's own processes have ended by then.
+constexpr std::chrono::seconds kPatienceWithOthers{10};
 
 UniqueFd watch_stop_signals() {
   sigset_t signals;
@@ -77,12 +82,15 @@ class Outer {
       let_the_server_collect(plan_.handed, generated().string());
       return refuse(started.error());
     }
-    while (wrapper_running_ || !sources_.empty()) wait_for_something();
+    while (wrapper_running_ || !sources_.empty()) {
+      wait_for_something();
+      if (const auto end = end_of_output(); end && Steady::now() >= *end) leave_output();
+    }
     kill_descendants();
     let_the_server_collect(plan_.handed, generated().string());
-    if (!inner_is_up_) {
+    if (!inner_is_up_ || failure_) {
       remove_groups();
-      return refuse(wrapper_failure());
+      return refuse(failure_ ? *failure_ : wrapper_failure());
     }
     metrics_->finish();
     write_exit_record();
@@ -105,6 +113,7 @@ class Outer {
     metrics_.emplace(folder_, generated(), plan_.sampling, clock_,
                      [this](const std::string& line) { log_->notice(line); });
     MUSTER_CHECK(exit_.reserve(folder_.exit()));
+    MUSTER_CHECK(running_.reserve(folder_.running()));
     // If the folder's file system has no sockets, users cannot attach to the task; it runs all the
     // same.
     [[maybe_unused]] const auto listens = attachments_.listen(folder_.path);
@@ -209,12 +218,10 @@ class Outer {
     return error;
   }
 
-  void record_running() {
+  Result<void> record_running() const {
     const pid_t self = ::getpid();
-    [[maybe_unused]] const auto written = base::write_file(
-        folder_.running(),
-        encode(RunningRecord{
-            .pid = self, .start_ticks = start_ticks_of(self), .started = clock_.now()}));
+    return running_.write(
+        {.pid = self, .start_ticks = start_ticks_of(self), .started = clock_.now()});
   }
 
   // --- running
@@ -257,6 +264,8 @@ class Outer {
   int milliseconds_to_wait() const {
     int wait = sooner(metrics_->milliseconds_to_wait(), probe_.milliseconds_to_wait());
     if (wrapper_running_ && !excess_) wait = sooner(wait, watch_.milliseconds_to_wait());
+    const auto end = end_of_output();
+    if (end) wait = sooner(wait, milliseconds_of(*end - Steady::now()));
     if (!kill_at_) return wait;
     return sooner(wait, milliseconds_of(*kill_at_ - Steady::now()));
   }
@@ -321,16 +330,27 @@ class Outer {
         ::send(control_.here.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
-  void copy(Source& source) {
+  /// Returns the number of bytes.
+  size_t copy(Source& source) {
     static std::array<char, 64 << 10> buffer;
     const ssize_t count = ::read(source.descriptor.get(), buffer.data(), buffer.size());
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
     if (count <= 0) {  // a terminal ends with EIO, a pipe with 0
-      if (source.tags) source.tags->finish(into_log());
-      metrics_->printing_ended(source.metrics, source.rank);
-      return source.descriptor.reset();
+      end_source(source);
+      return 0;
     }
     const std::string_view bytes(buffer.data(), static_cast<size_t>(count));
+    take_output(source, bytes);
+    return bytes.size();
+  }
+
+  void end_source(Source& source) {
+    if (source.tags) source.tags->finish(into_log());
+    metrics_->printing_ended(source.metrics, source.rank);
+    source.descriptor.reset();
+  }
+
+  void take_output(Source& source, std::string_view bytes) {
     if (!inner_is_up_) wrapper_output_ += bytes.substr(0, kQuotedOutput);
     metrics_->printed(source.metrics, bytes, source.rank);
     attachments_.output(source.stream, bytes);
@@ -343,6 +363,33 @@ class Outer {
     return [this](std::optional<int> rank, job::LogStream stream, std::string_view bytes) {
       log_->write(stream, bytes, rank);
     };
+  }
+
+  /// When to stop reading output that has no end although the task has ended. A stop request
+  /// shortens the wait to the time in which a terminal delivers its last output.
+  std::optional<Steady::time_point> end_of_output() const {
+    if (!wrapper_end_ || sources_.empty()) return std::nullopt;
+    if (stopped_ || is_cut_loose_) return *wrapper_end_ + kTerminalLastWords;
+    return *wrapper_end_ + kPatienceWithOthers;
+  }
+
+  /// The task's own processes have ended: what they have printed and the shim has not read yet is
+  /// in the pipes, before whatever another program prints from now on.
+  void leave_output() {
+    for (Source& source : sources_) {
+      int held = 0;
+      if (::ioctl(source.descriptor.get(), FIONREAD, &held) != 0) held = 0;
+      for (auto left = static_cast<int64_t>(held); left > 0;) {
+        const size_t copied = copy(source);
+        if (copied == 0) break;
+        left -= static_cast<int64_t>(copied);
+      }
+    }
+    std::erase_if(sources_, [](const Source& source) { return !source.descriptor; });
+    if (sources_.empty()) return;
+    for (Source& source : sources_) end_source(source);
+    sources_.clear();
+    log_->notice("another program still holds the task's output; it is read no longer");
   }
 
   void receive() {
@@ -399,7 +446,10 @@ class Outer {
 
   void begin() {
     inner_is_up_ = true;
-    record_running();
+    if (auto recorded = record_running(); !recorded) {
+      failure_ = std::move(recorded).error();
+      return kill();
+    }
     site_.report(nullptr);
     const bool is_out_of_reach = site_.is_process_one || site_.answered;
     if (is_out_of_reach && plan_.port != 0) probe_.start(plan_.address, plan_.port);
@@ -433,6 +483,7 @@ class Outer {
     wrapper_running_ = false;
     metrics_->stop_sampling();
     kill_descendants();
+    wrapper_end_ = Steady::now();
     if (status_) return;
     const int how = status ? *status : 0;
     status_ = WIFSIGNALED(how) ? job::ExitStatus{.signal = WTERMSIG(how)}
@@ -483,6 +534,7 @@ class Outer {
   base::SystemClock clock_;
   ShimPlan plan_;
   std::optional<LogWriter> log_;
+  RunningFile running_;
   ExitFile exit_;
   UniqueFd listener_;
   Attachments attachments_;
@@ -504,6 +556,8 @@ class Outer {
   uint64_t group_kills_before_ = 0;
   std::string wrapper_output_;
   std::optional<Steady::time_point> kill_at_;
+  std::optional<Steady::time_point> wrapper_end_;
+  std::optional<base::Error> failure_;  ///< why the task is not held although its inner half was up
   std::optional<job::ExitStatus> status_;
 };
 

@@ -437,8 +437,27 @@ namespace {
 
 /// Bytes for the longest exit record.
 constexpr size_t kRoomOfExitRecord = 4096;
+/// A running record has three numbers.
+constexpr size_t kRoomOfRunningRecord = 512;
 
 }  // namespace
+
+base::Result<void> RunningFile::reserve(const std::filesystem::path& path) {
+  path_ = path;
+  file_ = base::UniqueFd(::open(reserved().c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!file_) return base::system_error("cannot make the file of the running record", errno);
+  return base::write_all(file_.get(), std::string(kRoomOfRunningRecord, ' '));
+}
+
+base::Result<void> RunningFile::write(const RunningRecord& record) const {
+  const std::string text = encode(record);
+  const auto size = static_cast<ssize_t>(text.size());
+  const bool written = ::pwrite(file_.get(), text.data(), text.size(), 0) == size &&
+                       ::ftruncate(file_.get(), size) == 0 &&
+                       ::rename(reserved().c_str(), path_.c_str()) == 0;
+  return written ? base::Result<void>()
+                 : base::system_error("cannot record that the task runs", errno);
+}
 
 base::Result<void> ExitFile::reserve(const std::filesystem::path& path) {
   file_ = base::UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));

@@ -181,10 +181,27 @@ inline constexpr std::string_view kHello = "hello";          ///< inner half: is
 inline constexpr std::string_view kTerminate = "terminate";  ///< outer half: SIGTERM to the program
 inline constexpr std::string_view kKill = "kill";            ///< outer half: kill everything now
 
-// --- the exit record on disk
+// --- the records on disk
 
-/// The space of the record is reserved before the task starts, so that the record can be written
-/// even when the disk is full. Not thread-safe.
+// Their space is reserved before the task starts, so that they can be written even when the disk is
+// full. Not thread-safe.
+
+/// The record that a task runs. Without it, no later server could reach the task.
+class RunningFile {
+ public:
+  /// Reserves the space in a file beside `path`: only a task that runs has a file `path`.
+  base::Result<void> reserve(const std::filesystem::path& path);
+
+  /// REQUIRES: reserve() succeeded.
+  base::Result<void> write(const RunningRecord& record) const;
+
+ private:
+  std::filesystem::path reserved() const { return path_.string() + ".reserved"; }
+
+  std::filesystem::path path_;
+  base::UniqueFd file_;
+};
+
 class ExitFile {
  public:
   /// Creates a blank record.

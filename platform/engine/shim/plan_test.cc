@@ -3,7 +3,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/test_folder.h"
+#include "engine/test_full_disk.h"
 
 namespace muster::engine {
 namespace {
@@ -111,6 +116,29 @@ TEST(InnerPlan, ReadsThePlanOfAnEarlierRelease) {
   ASSERT_TRUE(read) << read.error().what;
   EXPECT_EQ(read->argv, std::vector<std::string>{"train"});
   EXPECT_FALSE(read->input || read->terminal);
+}
+
+TEST(RunningFile, AppearsWithItsRecordOnly) {
+  const base::TestFolder folder;
+  RunningFile file;
+  ASSERT_TRUE(file.reserve(folder / "running"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "running"));
+
+  ASSERT_TRUE(file.write({.pid = 7, .start_ticks = 8, .started = base::Time()}));
+
+  const auto text = base::read_file(folder / "running");
+  ASSERT_TRUE(text);
+  const auto record = decode_running(*text);
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->pid, 7);
+  EXPECT_EQ(record->start_ticks, 8U);
+}
+
+TEST(RunningFile, IsRefusedByAFullDiskBeforeTheTaskStarts) {
+  const base::TestFolder folder;
+  RunningFile file;
+  const FullDisk full(100);
+  EXPECT_FALSE(file.reserve(folder / "running"));
 }
 
 TEST(ExitRecord, IsReadFromItsPaddedFile) {
