@@ -231,6 +231,45 @@ TEST_F(Allocations, AStartThatFailsBecauseTheAllocationWasRevokedIsNotAFailureOf
   EXPECT_TRUE(has_asked("one"));
 }
 
+/// Slurm has requeued the job, and still lists the node as down.
+AllocationRevoked requeued_with_its_node() {
+  return {
+      .why = AllocationRevoked::Why::kNodeLost,
+      .end =
+          SlurmEnded{.cause = SlurmEnded::Cause::kRequeuedNode, .slurm_job = 17, .nodes = {"n1"}},
+      .node = "n1"};
+}
+
+TEST_F(Allocations, AJobWithoutRetriesWaitsAgainIfItsNodeIsLostWhileItsTaskIsBeingStarted) {
+  submit(single("one", "default", 1));
+  engine_.slow_starts = {"main"};
+  give("one");
+  ASSERT_EQ(job("one").phase, Phase::kStarting);
+  engine_.tell(gang("one"), requeued_with_its_node());
+  engine_.finish_start("main", false);
+  settle();
+
+  EXPECT_EQ(job("one").phase, Phase::kQueued);
+  EXPECT_FALSE(job("one").failure);
+  EXPECT_EQ(job("one").retries_used, 0);
+}
+
+TEST_F(Allocations, AnMpiJobWithoutRetriesWaitsAgainIfANodeIsLostBeforeItsLauncherIsStarted) {
+  JobSpec spec = mpi("dist", "default", 2);
+  engine_.slow_starts = {"launcher"};
+  submit(spec);
+  give("dist");
+  ASSERT_EQ(job("dist").phase, Phase::kStarting);
+  const engine::GangId of = gang("dist");
+  engine_.tell(of, requeued_with_its_node());
+  lose_tasks(of);
+  engine_.finish_start("launcher", false);
+  settle();
+
+  EXPECT_EQ(job("dist").phase, Phase::kQueued);
+  EXPECT_FALSE(job("dist").failure);
+}
+
 TEST_F(Allocations, ANodeThatNeverCalledIsTriedAgainAFewTimes) {
   submit(single("one", "default", 1));
   const AllocationRevoked lost{.why = Why::kNodeLost,

@@ -392,6 +392,18 @@ void Attempt::lose_allocation(const AllocationRevoked& taken) {
   context_.once_committed([this] { finish_if_over(); });
 }
 
+/// Whether no program of the job has run yet. Before their launcher starts, the workers of an MPI
+/// job only run sshd; other tasks run the program themselves.
+bool Attempt::has_run_nothing() const {
+  const Job& job = this->job();
+  if (job.phase != Phase::kStarting) return false;
+  if (!was_begun(job)) return true;
+  if (job.spec.kind == job::Kind::kMpi) return start_.is_busy() || start_.waits_for_workers();
+  return start_.is_busy() && std::all_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
+           return task.phase == TaskPhase::kPending || task.phase == TaskPhase::kStarting;
+         });
+}
+
 void Attempt::decide_without_allocation(const AllocationRevoked& taken) {
   Job& job = context_.job();
   const auto end = job::widened<job::Fact>(taken.end);
@@ -407,7 +419,7 @@ void Attempt::decide_without_allocation(const AllocationRevoked& taken) {
       job.reason = end;
       return context_.note(end);
     case AllocationRevoked::Why::kNodeLost:
-      if (!was_begun(job)) {
+      if (has_run_nothing()) {
         if (const auto pause = pause_before_another_start(context_.entry.unanswered_starts)) {
           return end_.abandon(
               job::RequestsAllocation{.cluster = context_.services.cluster, .after = taken.end},

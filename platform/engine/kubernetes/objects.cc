@@ -30,6 +30,11 @@ bool exists_already(const Error& error) {
   return has_reason(error, "AlreadyExists");
 }
 
+/// The first step of a release.
+Error not_deleted_yet() {
+  return {.code = ErrorCode::kUnavailable, .what = ""};
+}
+
 bool has_pods_without_node(const PodGang& gang) {
   return std::any_of(gang.pods.begin(), gang.pods.end(), [](const auto& named) {
     return !named.second.facts || named.second.facts->node.empty();
@@ -72,7 +77,7 @@ void GangObjects::create_owner(const PodGangPointer& gang) {
 
 void GangObjects::owner_created(const PodGangPointer& gang, Result<Json> created) {
   gang->calls.clear();
-  if (gang->is_releasing) return;
+  if (gang->is_releasing) return released(gang, not_deleted_yet());
   if (created) {
     gang->uid = text_of(*created, "metadata", "uid");
     gang->refusal.reset();
@@ -97,6 +102,7 @@ void GangObjects::owner_created(const PodGangPointer& gang, Result<Json> created
           const auto still = weak.lock();
           if (!still) return;
           still->calls.clear();
+          if (still->is_releasing) return released(still, not_deleted_yet());
           create_later(still, kSoonAgain);
         }));
   } else {
@@ -213,7 +219,9 @@ void GangObjects::release(const PodGangPointer& gang) {
     pod.check.reset();
   }
   gangs_.save(gang);
-  released(gang, Error{.code = ErrorCode::kUnavailable, .what = ""});
+  // A deletion could overtake a creation that is under way, and the owner would stay for ever.
+  const bool is_being_created = gang->uid.empty() && !gang->calls.empty();
+  if (!is_being_created) released(gang, not_deleted_yet());
 }
 
 void GangObjects::released(const PodGangPointer& gang, const Result<void>& removed) {

@@ -171,17 +171,26 @@ std::optional<Error> image_fault(const PodFacts& pod, const std::string& task) {
   return std::nullopt;
 }
 
+/// The kubelet tries these again by itself: its caches or the container runtime are slow, or the
+/// runtime restarts, or still has a container of that name from a try that took too long.
+bool may_pass_by_itself(const ContainerFacts& container) {
+  const auto says = [&](std::string_view words) {
+    return container.waiting_text.find(words) != std::string::npos;
+  };
+  // A Secret that the cluster has just got is missing only for a moment.
+  if (container.waiting == "CreateContainerConfigError" && says("not found")) return true;
+  return says("timed out waiting") || says("deadline exceeded") ||
+         says("failed to reserve container name") || says("error reserving ctr name") ||
+         says("code = Unavailable");
+}
+
 std::optional<Error> container_fault(const PodFacts& pod, const std::string& task) {
   for (const ContainerFacts* const container : {&pod.install, &pod.init, &pod.task}) {
     if (!is_one_of(container->waiting, {"CreateContainerConfigError", "CreateContainerError",
                                         "RunContainerError", "CrashLoopBackOff"})) {
       continue;
     }
-    // A Secret that the cluster has just got is missing only for a moment.
-    if (container->waiting_text.find("not found") != std::string::npos &&
-        container->waiting == "CreateContainerConfigError") {
-      continue;
-    }
+    if (may_pass_by_itself(*container)) continue;
     return Error{.code = ErrorCode::kInvalid,
                  .what = "node " + pod.node + " cannot start the container of " + task + ": " +
                          in_brackets(container->waiting_text, container->waiting)};
@@ -376,13 +385,6 @@ job::ExitStatus end_of_pod(const PodFacts& pod, bool is_gone) {
   end.cause = PodEnd::Cause::kEnded;
   end.word = pod.task.ended;
   end.text = pod.task.ended_text;
-  return status;
-}
-
-job::ExitStatus end_on_lost_node(const PodFacts& pod) {
-  job::ExitStatus status;
-  status.lost = true;
-  status.pod = PodEnd{.cause = PodEnd::Cause::kNodeLost, .pod = pod.name, .node = pod.node};
   return status;
 }
 

@@ -92,7 +92,5 @@ std::optional<base::Error> hopeless(const PodFacts& pod, const std::string& task
 /// How a task has ended whose pod is over, or being deleted, without a report of its muster-node.
 /// `is_gone`: the API server has the pod no longer.
 job::ExitStatus end_of_pod(const PodFacts& pod, bool is_gone);
-/// The end of a task whose node is gone or out of service.
-job::ExitStatus end_on_lost_node(const PodFacts& pod);
 
 }  // namespace muster::engine::kubernetes

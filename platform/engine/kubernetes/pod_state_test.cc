@@ -125,6 +125,17 @@ TEST(HopelessPod, IsDistinguishedFromAPodThatMayStillRun) {
       {waiting("ImagePullBackOff", "failed: unauthorized"), base::ErrorCode::kRefused},
       {waiting("CreateContainerError", "bad mount"), base::ErrorCode::kInvalid},
       {waiting("CreateContainerConfigError", "secret \"a\" not found"), std::nullopt},
+      {waiting("CreateContainerConfigError",
+               "failed to sync secret cache: timed out waiting for the condition"),
+       std::nullopt},
+      {waiting("CreateContainerError", "context deadline exceeded"), std::nullopt},
+      {waiting(
+           "CreateContainerError",
+           "failed to reserve container name \"task_muster-x-w0_0\": name \"task_muster-x-w0_0\" "
+           "is reserved for \"5f0c\""),
+       std::nullopt},
+      {waiting("RunContainerError", "exec: \"train\": executable file not found in $PATH"),
+       base::ErrorCode::kInvalid},
       {read_pod(failed_pod("OutOfcpu", "Node didn't have enough resource: cpu")),
        base::ErrorCode::kUnavailable},
       {read_pod(disrupted("PreemptionByScheduler", "")), base::ErrorCode::kUnavailable},
@@ -152,8 +163,6 @@ TEST(PodEnds, NameTheirCauseInKubernetesWords) {
   EXPECT_EQ(end_sentence(failed_pod("DeadlineExceeded", "Pod was active too long")),
             "was lost: its pod on node n1 exceeded its deadline: Pod was active too long "
             "(DeadlineExceeded)");
-  EXPECT_EQ(job::explain(end_on_lost_node(read_pod(pod_on("n1", "Running")))),
-            "was lost: node n1 of its pod is gone");
 }
 
 TEST(PodEnds, DistinguishAnOutOfMemoryKillFromALoss) {

@@ -45,6 +45,16 @@ struct GangStart {
   std::function<void()> on_end;  ///< called when a task of it has ended
 };
 
+/// The fetch of a task's artifacts. A try that has failed may be repeated.
+struct ArtifactsFetch {
+  bool is_under_way = false;  ///< or waits for its next try
+  uint64_t stream = 0;        ///< of the present try; 0: none
+  bool is_connected = false;  ///< that stream has arrived
+  bool is_complete = false;   ///< with all of its bytes, which are being unpacked
+  int failures = 0;
+  bool has_failed = false;  ///< for good, for a reason that does not concern the files
+};
+
 /// A task with a seat in an allocation.
 struct HeldTask {
   std::string name;
@@ -54,7 +64,7 @@ struct HeldTask {
   std::vector<int> gpu_indices;
   std::shared_ptr<GangStart> start;  ///< until the whole start is settled
   std::optional<Mirror> mirror;      ///< copy of the task's folder, unless the folder is shared
-  bool is_fetching = false;          ///< its artifacts are being fetched
+  ArtifactsFetch fetch;
   bool up = false;
   bool answered = false;
   bool is_answer_reported = false;
@@ -64,6 +74,7 @@ struct HeldTask {
   /// The cluster may have sent `signal`: a look later than this one will show whether it did.
   std::optional<uint64_t> suspicion;
   std::optional<TaskEnded> end;
+  int record_failures = 0;  ///< in a row: records that could not be written to the mirror
   bool is_leaving = false;  ///< its muster-node is removing the task's files
   bool is_reported = false;
   std::map<uint64_t, Engine::Done> changes;

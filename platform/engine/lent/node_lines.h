@@ -28,7 +28,10 @@ class NodeLines {
         gangs_(gangs),
         orders_(orders),
         tasks_(tasks),
-        starter_(starter) {}
+        starter_(starter) {
+    tasks_.on_hang_up(
+        [this](const GangPointer& gang, const TaskPointer& task) { lost(gang, task); });
+  }
 
   /// Takes the connection of a muster-node that has proved that it has the gang's key, or drops it.
   void connected(Line line);

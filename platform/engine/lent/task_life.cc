@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "engine/folder/task_folder.h"
 
 namespace muster::engine::lent {
@@ -18,11 +22,20 @@ namespace {
 
 /// Between two tries to write to a full disk.
 constexpr std::chrono::seconds kKeepAgain{1};
+/// Between two reconnections because of records that cannot be stored, and their number in a row:
+/// five minutes.
+constexpr std::chrono::milliseconds kReconnectPause{3000};
+constexpr int kMostRecordFailures = 100;
 /// Slurm ends a job within its KillWait (30 s by default) and some seconds, and then lists the end;
 /// Kubernetes ends a pod within its grace period, which is 30 s by default, too.
 constexpr std::chrono::seconds kReason{60};
 /// For a muster-node to remove the files on its node.
 constexpr std::chrono::seconds kRemoval{10};
+/// Artifacts are fetched again after a connection was cut. The pauses add up to 43 seconds: an API
+/// server that restarts is back by then.
+constexpr int kFetchTries = 5;
+constexpr std::chrono::milliseconds kFetchPause{500};
+constexpr int kFetchPauseGrowth = 4;
 constexpr int64_t kMostArtifacts = int64_t{64} << 30;
 
 template <class... Cases>
@@ -34,6 +47,19 @@ struct Overloaded : Cases... {
 int exit_code_for_cluster(const TaskEnded& end) {
   const bool by_itself = !end.status.stopped && !end.status.lost;
   return by_itself ? end.status.shell_code() : 0;
+}
+
+void add_to_error(HeldTask& task, const std::string& what) {
+  std::string& error = task.end->status.error;
+  error += (error.empty() ? "" : "; ") + what;
+}
+
+void note_missing_artifacts(const HeldGang& gang, HeldTask& task,
+                            const std::vector<std::string>& notes) {
+  if (notes.empty() || !task.end) return;
+  const std::string what = "its artifacts are incomplete: " + base::joined(notes, "; ");
+  base::log_warning("task " + task.name + " of job " + gang.gang.job_id + ": " + what);
+  add_to_error(task, what);
 }
 
 }  // namespace
@@ -97,6 +123,8 @@ void TaskLife::take_record(const GangPointer& gang, const TaskPointer& task,
         });
     return;
   }
+  if (!taken && reconnects_for(gang, task, news.record.kind)) return;
+  if (taken && news.record.kind == FollowKind::kLog) task->record_failures = 0;
   if (is_known) {
     task->timer.reset();
     if (task->line != nullptr) task->line->pause(false);
@@ -110,6 +138,26 @@ void TaskLife::take_record(const GangPointer& gang, const TaskPointer& task,
     default:
       return;  // the states of the task come as messages of their own
   }
+}
+
+/// A disk that fails for a moment (EIO, a stale NFS handle) leaves a gap, and nothing after the gap
+/// is taken: the muster-node is to connect again, and sends the record and all after it once more.
+/// A disk that fails for good does not keep the end of the task from being reported. A rank that
+/// cannot be stored leaves no gap.
+bool TaskLife::reconnects_for(const GangPointer& gang, const TaskPointer& task, FollowKind kind) {
+  if (kind == FollowKind::kRank || task->line == nullptr || !hang_up_) return false;
+  if (++task->record_failures > kMostRecordFailures) return false;
+  const bool is_first = task->record_failures == 1;
+  task->line->pause(true);
+  task->timer = loop_.after(is_first ? std::chrono::milliseconds(0) : kReconnectPause,
+                            [this, weak_gang = std::weak_ptr(gang), weak = std::weak_ptr(task),
+                             weak_line = std::weak_ptr(task->line)] {
+                              const auto its_gang = weak_gang.lock();
+                              const auto still = weak.lock();
+                              if (!its_gang || !still || still->line == nullptr) return;
+                              if (still->line == weak_line.lock()) hang_up_(its_gang, still);
+                            });
+  return true;
 }
 
 /// Also reported again after each reconnection.
@@ -164,7 +212,7 @@ void TaskLife::ended(const GangPointer& gang, const TaskPointer& task, TaskEnded
   if (task->end) {
     // A muster-node that was not ordered to leave reports the end again.
     if (task->is_reported) dismiss(gang, task);
-    return;
+    return continue_fetch(gang, task);
   }
   task->timer.reset();
   task->end = std::move(end);
@@ -207,30 +255,130 @@ void TaskLife::finish(const GangPointer& gang, const TaskPointer& task) {
   leave(gang, task);
 }
 
+/// A try ends when nothing has arrived for `linger`. A connection that breaks (the API server was
+/// restarted, a proxy has cut it) causes another try.
 void TaskLife::fetch_artifacts(const GangPointer& gang, const TaskPointer& task) {
-  const auto done = [this, gang, weak = std::weak_ptr(task)](const Result<void>& fetched) {
+  const std::weak_ptr<HeldGang> weak_gang = gang;
+  const std::weak_ptr<HeldTask> weak = task;
+  const auto stream = std::make_shared<uint64_t>(0);
+  // Calls `then` if this try is still the present one.
+  const auto with = [weak_gang, weak, stream](const auto& then) {
+    const GangPointer its_gang = weak_gang.lock();
     const TaskPointer still = weak.lock();
-    if (still == nullptr || !std::exchange(still->is_fetching, false)) return;
-    if (!fetched) {
-      const std::string what = "cannot fetch its artifacts: " + fetched.error().what;
-      base::log_error("task " + still->name + " of job " + gang->gang.job_id + ": " + what);
-      std::string& said = still->end->status.error;
-      said += (said.empty() ? "" : "; ") + what;
-    }
-    leave(gang, still);
+    const bool is_present = still && still->fetch.is_under_way && still->fetch.stream == *stream;
+    if (its_gang && is_present) then(its_gang, still);
   };
-  const auto folder = gangs_.job_folder(gang->gang.job_id) / "artifacts";
-  const uint64_t stream = orders_.expect(
-      gang->gang.job_id, [this, weak = std::weak_ptr(task), folder, done](TaskOrders::Line line) {
-        if (weak.lock() == nullptr) return;
-        if (!line) return done(std::move(line).error());
-        orders_.receive(*std::move(line), folder, kMostArtifacts, done);
+  const auto done = [this, with, stream](const Result<void>& how) {
+    with([&](const auto& its_gang, const auto& still) { fetched(its_gang, still, *stream, how); });
+  };
+  const auto arrived = [this, with, done](TaskOrders::Line line) {
+    with([&](const auto& its_gang, const auto& still) {
+      if (!line) return fetched(its_gang, still, still->fetch.stream, std::move(line).error());
+      still->fetch.is_connected = true;
+      bound_silence_of_fetch(its_gang, still);
+      orders_.receive(
+          *std::move(line), gangs_.job_folder(its_gang->gang.job_id) / "artifacts", kMostArtifacts,
+          done,
+          {.on_piece =
+               [this, with] {
+                 with([&](const auto& of, const auto& its) { bound_silence_of_fetch(of, its); });
+               },
+           .on_complete =
+               [with](const std::vector<std::string>& notes) {
+                 with([&](const auto& of, const auto& its) {
+                   its->fetch.is_complete = true;
+                   its->timer.reset();  // unpacking takes as long as it takes
+                   note_missing_artifacts(*of, *its, notes);
+                 });
+               }});
+    });
+  };
+  *stream = orders_.expect(gang->gang.job_id, arrived);
+  task->fetch.is_under_way = true;
+  task->fetch.is_connected = task->fetch.is_complete = false;
+  task->fetch.stream = *stream;
+  bound_silence_of_fetch(gang, task);
+  orders_.send_now(gang, task, node::ArtifactsOrder{.stream = *stream});
+}
+
+void TaskLife::bound_silence_of_fetch(const GangPointer& gang, const TaskPointer& task) {
+  task->timer =
+      loop_.after(options_.linger, [this, weak_gang = std::weak_ptr(gang),
+                                    weak = std::weak_ptr(task), stream = task->fetch.stream] {
+        const auto its_gang = weak_gang.lock();
+        const auto still = weak.lock();
+        if (!its_gang || !still) return;
+        fetched(its_gang, still, stream,
+                Error{.code = ErrorCode::kTimeout, .what = "its node does not send them"});
       });
-  task->is_fetching = true;
-  orders_.send_now(gang, task, node::ArtifactsOrder{.stream = stream});
-  task->timer = loop_.after(options_.linger, [done] {
-    done(Error{.code = ErrorCode::kTimeout, .what = "its node does not send them"});
-  });
+}
+
+void TaskLife::fetched(const GangPointer& gang, const TaskPointer& task, uint64_t stream,
+                       Result<void> how) {
+  ArtifactsFetch& fetch = task->fetch;
+  if (!fetch.is_under_way || fetch.stream != stream) return;
+  fetch.stream = 0;
+  orders_.forget(stream);
+  if (how) {
+    fetch.is_under_way = false;
+    return leave(gang, task);
+  }
+  const Error error = std::move(how).error();
+  const bool may_pass = error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout;
+  if (may_pass && ++fetch.failures < kFetchTries) {
+    base::log_warning("task " + task->name + " of job " + gang->gang.job_id +
+                      ": cannot fetch its artifacts: " + error.what + "; tried again");
+    return fetch_later(gang, task);
+  }
+  fetch.has_failed = may_pass;
+  fetch_failed(gang, task, error);
+}
+
+void TaskLife::fetch_later(const GangPointer& gang, const TaskPointer& task) {
+  std::chrono::milliseconds pause = kFetchPause;
+  for (int i = 1; i < task->fetch.failures; ++i) pause *= kFetchPauseGrowth;
+  task->timer =
+      loop_.after(pause, [this, weak_gang = std::weak_ptr(gang), weak = std::weak_ptr(task)] {
+        const auto its_gang = weak_gang.lock();
+        const auto still = weak.lock();
+        if (its_gang && still) continue_fetch(its_gang, still);
+      });
+}
+
+/// The next try, or the wait for the muster-node that it is ordered from. A try whose stream has
+/// arrived continues without the muster-node's other connection; an order that was sent over a lost
+/// connection may never have arrived.
+void TaskLife::continue_fetch(const GangPointer& gang, const TaskPointer& task) {
+  if (!task->fetch.is_under_way) return;
+  if (task->fetch.stream != 0 && task->fetch.is_complete) return;
+  if (task->fetch.stream != 0 && task->fetch.is_connected) {
+    return bound_silence_of_fetch(gang, task);
+  }
+  orders_.forget(std::exchange(task->fetch.stream, 0));
+  if (task->line != nullptr) return fetch_artifacts(gang, task);
+  task->timer = loop_.after(
+      options_.linger, [this, weak_gang = std::weak_ptr(gang), weak = std::weak_ptr(task)] {
+        const auto its_gang = weak_gang.lock();
+        const auto still = weak.lock();
+        if (!its_gang || !still || !still->fetch.is_under_way) return;
+        still->fetch.has_failed = true;
+        fetch_failed(its_gang, still,
+                     {.code = ErrorCode::kUnavailable, .what = "its node has not reconnected"});
+      });
+}
+
+void TaskLife::fetch_failed(const GangPointer& gang, const TaskPointer& task, const Error& error) {
+  task->fetch.is_under_way = false;
+  std::string what = "cannot fetch its artifacts: " + error.what;
+  // A pod is deleted with its files.
+  if (task->fetch.has_failed && !options_.has_own_folders) {
+    const auto left = std::filesystem::path(options_.folder_on_nodes) / gang->gang.job_id;
+    what += "; they are left in " + (left / "artifacts").string() + " on node " +
+            gang->seat_of(*task).node;
+  }
+  base::log_error("task " + task->name + " of job " + gang->gang.job_id + ": " + what);
+  add_to_error(*task, what);
+  leave(gang, task);
 }
 
 /// If the folder is the node's own, its secrets are there until the muster-node has removed it, and
@@ -256,7 +404,8 @@ void TaskLife::dismiss(const GangPointer& gang, const TaskPointer& task) {
   Seat& seat = gang->seat_of(*task);
   if (!std::exchange(seat.left, true)) gangs_.save_soon(gang);
   if (task->line == nullptr) return;
-  task->line->send(node::Farewell{.code = task->end ? exit_code_for_cluster(*task->end) : 0});
+  task->line->send(node::Farewell{.code = task->end ? exit_code_for_cluster(*task->end) : 0,
+                                  .keeps_artifacts = task->fetch.has_failed});
 }
 
 void TaskLife::report_end(const GangPointer& gang, const TaskPointer& task) {
@@ -288,7 +437,7 @@ void TaskLife::lose(const GangPointer& gang, const TaskPointer& task, job::ExitS
     task->end->status = std::move(how);
   }
   task->signal = 0;
-  task->is_fetching = false;
+  task->fetch.is_under_way = false;
   release_watchers(task);
   dismiss(gang, task);
   report_end(gang, task);
@@ -352,7 +501,7 @@ void TaskLife::clear_suspicions(const GangPointer& gang, uint64_t look) {
 void TaskLife::report_as_it_ended(const GangPointer& gang, const TaskPointer& task) {
   task->signal = 0;
   task->suspicion.reset();
-  const bool is_reported_later = task->is_fetching || task->is_leaving;
+  const bool is_reported_later = task->fetch.is_under_way || task->is_leaving;
   if (!is_reported_later) report_end(gang, task);
 }
 

@@ -11,7 +11,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/event_loop.h"
@@ -36,6 +38,11 @@ class TaskLife {
 
   /// Handles a message of the task's muster-node.
   void handle(const GangPointer& gang, const TaskPointer& task, node::NodeMessage message);
+  /// Closes the connection to a task's muster-node, which then connects again and sends what the
+  /// mirror lacks. To be set before the first connection.
+  void on_hang_up(std::function<void(const GangPointer&, const TaskPointer&)> hang_up) {
+    hang_up_ = std::move(hang_up);
+  }
   /// The connection to the task's muster-node is lost.
   void line_lost(const GangPointer& gang, const TaskPointer& task);
 
@@ -64,12 +71,18 @@ class TaskLife {
 
  private:
   void take_record(const GangPointer& gang, const TaskPointer& task, const node::RecordNews& news);
+  bool reconnects_for(const GangPointer& gang, const TaskPointer& task, FollowKind kind);
   void came_up(const GangPointer& gang, const TaskPointer& task);
   void answers(const GangPointer& gang, const TaskPointer& task);
   void log_grown(const TaskPointer& task);
   void finish(const GangPointer& gang, const TaskPointer& task);
   bool another_sends_artifacts(const GangPointer& gang, const TaskPointer& task) const;
   void fetch_artifacts(const GangPointer& gang, const TaskPointer& task);
+  void bound_silence_of_fetch(const GangPointer& gang, const TaskPointer& task);
+  void fetched(const GangPointer& gang, const TaskPointer& task, uint64_t stream, Result<void> how);
+  void fetch_later(const GangPointer& gang, const TaskPointer& task);
+  void continue_fetch(const GangPointer& gang, const TaskPointer& task);
+  void fetch_failed(const GangPointer& gang, const TaskPointer& task, const base::Error& error);
   void leave(const GangPointer& gang, const TaskPointer& task);
   /// The muster-node of a task that was ordered to leave has done so.
   void left(const GangPointer& gang, const TaskPointer& task);
@@ -86,6 +99,7 @@ class TaskLife {
   GangTable& gangs_;
   Reports& reports_;
   TaskOrders& orders_;
+  std::function<void(const GangPointer&, const TaskPointer&)> hang_up_;
 };
 
 }  // namespace muster::engine::lent

@@ -117,8 +117,9 @@ uint64_t TaskOrders::expect_sending(const std::string& job_id,
 }
 
 void TaskOrders::receive(std::shared_ptr<NodeConnection> line, const std::filesystem::path& folder,
-                         int64_t most, node::FolderReceiver::Done done) {
-  receiver_.receive(std::move(line), folder, most, std::move(done));
+                         int64_t most, node::FolderReceiver::Done done,
+                         node::FolderReceiver::Progress progress) {
+  receiver_.receive(std::move(line), folder, most, std::move(done), std::move(progress));
 }
 
 void TaskOrders::arrived(const std::string& job_id, uint64_t stream, Line line) {

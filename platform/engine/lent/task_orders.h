@@ -50,11 +50,14 @@ class TaskOrders {
   /// Expects a connection of a muster-node of the job; returns the number of its stream, for the
   /// order.
   uint64_t expect(const std::string& job_id, Arrived arrived);
+  /// Expects the connection of the stream no longer.
+  void forget(uint64_t stream) { expected_.erase(stream); }
   /// Expects a connection on which a folder is sent.
   uint64_t expect_sending(const std::string& job_id, const std::filesystem::path& folder);
   /// Receives a folder on a connection that has arrived.
   void receive(std::shared_ptr<node::NodeConnection> line, const std::filesystem::path& folder,
-               int64_t most, node::FolderReceiver::Done done);
+               int64_t most, node::FolderReceiver::Done done,
+               node::FolderReceiver::Progress progress);
   /// The connection of a stream has arrived, or cannot be opened. Muster-nodes of other jobs are
   /// ignored.
   void arrived(const std::string& job_id, uint64_t stream, Line line);

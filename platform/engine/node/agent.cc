@@ -198,8 +198,16 @@ void Agent::give_up() {
   leave(task_->end()->status.shell_code());
 }
 
+void Agent::leave_files() {
+  const bool keeps_artifacts = farewell_->keeps_artifacts && !task_->is_shared();
+  task_->remove_files(keeps_artifacts);
+  if (!keeps_artifacts) return;
+  options_.complain("Muster's server could not fetch the artifacts; they are left in " +
+                    task_->artifacts_folder() + " on node " + options_.site.facts.node);
+}
+
 void Agent::leave(int code) {
-  if (farewell_ && task_ && task_->has_ended()) task_->remove_files();
+  if (farewell_ && task_ && task_->has_ended()) leave_files();
   if (farewell_) send(LeftNews{});
   line_.close();
   ending_.reset();

@@ -70,6 +70,7 @@ class Agent {
   void remove_everything();
   void leave_if_done();
   void wait_for_programs();
+  void leave_files();
   void leave(int code);
 
   base::EventLoop& loop_;

@@ -23,15 +23,35 @@ using base::Result;
 struct FolderSender::Sending {
   std::shared_ptr<NodeConnection> line;
   std::optional<workspace::TarPacker> packer;
+  std::vector<std::string> notes;
+  size_t more_notes = 0;
   bool is_over = false;
+
+  void note(const std::string& text) {
+    constexpr size_t kMostNotes = 20;
+    if (notes.size() < kMostNotes) {
+      notes.push_back(text);
+    } else {
+      ++more_notes;
+    }
+  }
+  std::vector<std::string> all_notes() const {
+    std::vector<std::string> all = notes;
+    if (more_notes > 0) all.push_back("and " + std::to_string(more_notes) + " more");
+    return all;
+  }
 };
 
 void FolderSender::send(std::shared_ptr<NodeConnection> line, const fs::path& folder) {
   auto sending = std::make_shared<Sending>();
   sending->line = std::move(line);
-  auto packer = workspace::TarPacker::open(folder.string() + "/.", [](const auto&) {});
-  sendings_.insert(sending);
   const std::weak_ptr<Sending> weak = sending;
+  auto packer =
+      workspace::TarPacker::open(folder.string() + "/.", [weak](const workspace::CopyNote& note) {
+        const auto still = weak.lock();
+        if (still && note.kind == workspace::CopyNote::Kind::kFailed) still->note(note.text);
+      });
+  sendings_.insert(sending);
   sending->line->listen({.on_message = [](const NodeMessage&) {},
                          .on_end =
                              [this, weak](const std::string&) {
@@ -43,7 +63,7 @@ void FolderSender::send(std::shared_ptr<NodeConnection> line, const fs::path& fo
                              }});
   if (!packer) {
     sending->is_over = true;
-    return sending->line->send(StreamEnd{.error = packer.error()});
+    return sending->line->send(StreamEnd{.error = packer.error(), .notes = {}});
   }
   sending->packer.emplace(*std::move(packer));
   go_on(sending);
@@ -59,7 +79,7 @@ void FolderSender::go_on(const std::shared_ptr<Sending>& sending) {
       sending->line->send(StreamBytes{.bytes = std::string(*piece)});
       continue;
     }
-    StreamEnd end;
+    StreamEnd end{.error = {}, .notes = sending->all_notes()};
     if (!piece) end.error = piece.error();
     sending->line->send(end);
     sending->packer.reset();
@@ -73,16 +93,18 @@ struct FolderReceiver::Receiving {
   std::optional<FetchedTar> tar;
   fs::path folder;
   Done done;
+  Progress progress;
   Result<void> outcome;
   bool is_over = false;
 };
 
 void FolderReceiver::receive(std::shared_ptr<NodeConnection> line, const fs::path& folder,
-                             int64_t most, Done done) {
+                             int64_t most, Done done, Progress progress) {
   auto receiving = std::make_shared<Receiving>();
   receiving->line = std::move(line);
   receiving->folder = folder;
   receiving->done = std::move(done);
+  receiving->progress = std::move(progress);
   receivings_.insert(receiving);
   auto tar = FetchedTar::open(folder, most);
   if (!tar) return ended(receiving, std::move(tar).error());
@@ -95,8 +117,11 @@ void FolderReceiver::receive(std::shared_ptr<NodeConnection> line, const fs::pat
              if (!still || still->is_over) return;
              if (const auto* const piece = std::get_if<StreamBytes>(&message)) {
                auto taken = still->tar->take(piece->bytes);
-               if (!taken) ended(still, std::move(taken));
+               if (!taken) return ended(still, std::move(taken));
+               if (still->progress.on_piece) still->progress.on_piece();
              } else if (const auto* const end = std::get_if<StreamEnd>(&message)) {
+               const auto& on_complete = still->progress.on_complete;
+               if (!end->error && on_complete) on_complete(end->notes);
                ended(still, end->error ? Result<void>(*end->error) : Result<void>{});
              }
            },

@@ -20,7 +20,8 @@ namespace muster::engine::node {
 /// Sends folders, each as fast as its connection takes it.
 class FolderSender {
  public:
-  /// Sends the content of the folder. If it cannot be read, the other end gets the error.
+  /// Sends the content of the folder. If it cannot be read, the other end gets the error; of files
+  /// that cannot be read, it gets notes.
   void send(std::shared_ptr<NodeConnection> line, const std::filesystem::path& folder);
 
  private:
@@ -34,6 +35,12 @@ class FolderSender {
 class FolderReceiver {
  public:
   using Done = std::function<void(base::Result<void>)>;
+  /// The progress of a transfer.
+  struct Progress {
+    std::function<void()> on_piece;
+    /// All of it has arrived, and is about to be unpacked. `notes`: what the other end left out.
+    std::function<void(const std::vector<std::string>& notes)> on_complete;
+  };
 
   explicit FolderReceiver(base::EventLoop& loop) : loop_(loop), unpacking_(loop) {}
 
@@ -41,7 +48,7 @@ class FolderReceiver {
   /// once, later; never after the receiver is destroyed. `most`: in bytes, kExhausted beyond; 0: no
   /// limit.
   void receive(std::shared_ptr<NodeConnection> line, const std::filesystem::path& folder,
-               int64_t most, Done done);
+               int64_t most, Done done, Progress progress = {});
 
  private:
   struct Receiving;

@@ -191,11 +191,14 @@ struct Encode {
     return fields(Kind::kArtifacts, {{"stream", order.stream}});
   }
   Encoded operator()(const Farewell& farewell) const {
-    return fields(Kind::kFarewell, {{"code", farewell.code}});
+    return fields(Kind::kFarewell,
+                  {{"code", farewell.code}, {"keeps_artifacts", farewell.keeps_artifacts}});
   }
   Encoded operator()(const StreamBytes& bytes) const { return {Kind::kBytes, bytes.bytes}; }
   Encoded operator()(const StreamEnd& end) const {
-    return fields(Kind::kEnd, with_error(json::object(), end.error));
+    json value = with_error(json::object(), end.error);
+    if (!end.notes.empty()) value["notes"] = binaries(end.notes);
+    return fields(Kind::kEnd, value);
   }
   Encoded operator()(const NodeNews& news) const { return std::visit(*this, news); }
   Encoded operator()(const NodeOrder& order) const { return std::visit(*this, order); }
@@ -334,9 +337,14 @@ NodeMessage message_of(Kind kind, std::string_view body) {
     case Kind::kArtifacts:
       return NodeOrder(ArtifactsOrder{fields.count("stream")});
     case Kind::kFarewell:
-      return NodeOrder(Farewell{fields.number<int>("code", 0, 255)});
+      return NodeOrder(Farewell{
+          .code = fields.number<int>("code", 0, 255),
+          // Not in messages of earlier releases.
+          .keeps_artifacts = fields.has("keeps_artifacts") && fields.flag("keeps_artifacts")});
     case Kind::kEnd:
-      return StreamEnd{fields.error_if_any("error")};
+      return StreamEnd{.error = fields.error_if_any("error"),
+                       .notes = fields.has("notes") ? fields.texts("notes", kLongestWords)
+                                                    : std::vector<std::string>{}};
     default:
       throw BadField();
   }

@@ -175,6 +175,8 @@ struct ArtifactsOrder {
 /// Remove the attempt's files from the node, unless the folder is shared, and exit with this code.
 struct Farewell {
   int code = 0;
+  /// The artifacts stay on the node, because the server could not fetch them.
+  bool keeps_artifacts = false;
   bool operator==(const Farewell&) const = default;
 };
 
@@ -189,6 +191,7 @@ struct StreamBytes {
 /// The end of a stream.
 struct StreamEnd {
   std::optional<base::Error> error;  ///< the stream is incomplete
+  std::vector<std::string> notes;    ///< what a complete stream lacks: files that cannot be read
 };
 
 using NodeMessage = std::variant<NodeNews, NodeOrder, StreamBytes, StreamEnd>;

@@ -155,6 +155,8 @@ std::vector<NodeMessage> one_of_each() {
       NodeOrder(AttachOrder{14}),
       NodeOrder(ArtifactsOrder{15}),
       NodeOrder(Farewell{255}),
+      NodeOrder(Farewell{.code = 3, .keeps_artifacts = true}),
+      StreamEnd{.error = {}, .notes = {"'/artifacts/key' cannot be read: Permission denied"}},
       StreamBytes{kBytes},
       StreamEnd{},
       StreamEnd{error},

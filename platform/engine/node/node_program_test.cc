@@ -1,6 +1,9 @@
 // muster-node as a process, with the server in the test: starting, following, ending.
 #include <sys/file.h>
+#include <sys/resource.h>
 
+#include "engine/node/attempt_folder.h"
+#include "engine/node/task_reports.h"
 #include "engine/node/test_server.h"
 
 namespace muster::engine::node {
@@ -88,6 +91,7 @@ TEST_F(NodeProgram, RemovesTheFolderOfAKilledMusterNode) {
   for (const auto& attempt : {left, in_use}) {
     ASSERT_TRUE(base::make_private_folder(attempt / "main"));
     ASSERT_TRUE(base::write_file(attempt / "main" / "id_rsa", "a key"));
+    ASSERT_TRUE(base::write_file(attempt.parent_path() / kJobMark, ""));
   }
   const base::UniqueFd held(::open(in_use.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   ASSERT_EQ(::flock(held.get(), LOCK_SH), 0);
@@ -101,6 +105,86 @@ TEST_F(NodeProgram, RemovesTheFolderOfAKilledMusterNode) {
   EXPECT_TRUE(std::filesystem::exists(task_on_node().path));
   wait_for<EndedNews>();
   say_farewell();
+}
+
+TEST(ReportsOfATask, ItsRecordsAreSentOnceThisMachineHasDescriptorsAgain) {
+  const base::TestFolder folder;
+  base::TestLoop loop;
+  const TaskFolder task{folder / "main"};
+  ASSERT_TRUE(base::make_private_folder(task.path));
+  ASSERT_TRUE(base::write_file(task.log(), ""));
+  ASSERT_TRUE(
+      base::write_file(task.exit(), encode(ExitRecord{.status = {.code = 3}, .ended = {}})));
+  bool is_sent = false;
+  TaskReports reports(loop.loop(), task, false, [&](const NodeNews& news) {
+    const auto* const record = std::get_if<RecordNews>(&news);
+    is_sent = is_sent || (record != nullptr && record->record.kind == FollowKind::kExit);
+    loop.look();
+  });
+  reports.report_again(Welcome{});
+  // The first timer of a loop opens descriptors; the loop of a muster-node has had one.
+  const auto first = loop.loop().after(std::chrono::hours(1), [] {});
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = files.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+
+  reports.started(std::nullopt);
+
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
+  EXPECT_TRUE(loop.run_until([&] { return is_sent; }));
+}
+
+TEST(ForsakenAttempts, FoldersOfOthersAndLinksStay) {
+  const base::TestFolder folder;
+  const auto jobs = folder / "jobs";
+  for (const char* const path : {"jobs/photos", "jobs/sets/0", "elsewhere/1", "trees/1"}) {
+    ASSERT_TRUE(base::make_private_folder(folder / path));
+  }
+  std::filesystem::create_directory_symlink(folder / "elsewhere", jobs / "l");
+  for (const char* const path :
+       {"jobs/photos/a", "jobs/sets/0/x", "elsewhere/.muster-job", "elsewhere/1/y", "trees/1/z"}) {
+    ASSERT_TRUE(base::write_file(folder / path, "mine"));
+  }
+  ASSERT_TRUE(make_attempt_folder(jobs, {.job_id = "job-1", .attempt = 2}));
+  ASSERT_TRUE(base::write_file(jobs / "job-1" / "2" / "id_rsa", "a key"));
+  ASSERT_TRUE(make_attempt_folder(jobs, {.job_id = "job-2", .attempt = 2}));
+  std::filesystem::create_directory_symlink(folder / "trees" / "1", jobs / "job-2" / "1");
+
+  remove_forsaken_attempts(jobs);
+
+  for (const char* const path :
+       {"jobs/photos/a", "jobs/sets/0/x", "jobs/l", "elsewhere/1/y", "trees/1/z"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder / path)) << path;
+  }
+  EXPECT_FALSE(std::filesystem::exists(jobs / "job-1"));
+  EXPECT_FALSE(std::filesystem::exists(jobs / "job-2" / "2"));
+}
+
+TEST(AttemptFolders, AnEarlierFolderOfAnotherIsUsedButNotRemoved) {
+  const base::TestFolder folder;
+  const GangId gang{.job_id = "job-1", .attempt = 2};
+  ASSERT_TRUE(base::make_private_folder(folder / "jobs/job-1"));
+  ASSERT_TRUE(base::write_file(folder / "jobs/job-1/notes", "mine"));
+
+  const auto held = make_attempt_folder(folder / "jobs", gang);
+  ASSERT_TRUE(held) << held.error().to_string();
+  ASSERT_TRUE(base::make_private_folder(folder / "jobs/job-1/2/main"));
+  remove_task_folder(folder / "jobs", gang, "main");
+
+  EXPECT_FALSE(std::filesystem::exists(folder / "jobs/job-1/2"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "jobs/job-1/notes"));
+}
+
+TEST(AttemptFolders, ALinkInPlaceOfTheFolderIsRefused) {
+  const base::TestFolder folder;
+  ASSERT_TRUE(base::make_private_folder(folder / "elsewhere"));
+  std::filesystem::create_directory_symlink(folder / "elsewhere", folder / "jobs");
+
+  const auto held = make_attempt_folder(folder / "jobs", {.job_id = "job-1", .attempt = 2});
+
+  ASSERT_FALSE(held);
+  EXPECT_EQ(held.error().code, base::ErrorCode::kRefused) << held.error().to_string();
 }
 
 TEST_F(NodeProgram, AFolderThatCannotBeMadeIsAnError) {

@@ -1,8 +1,13 @@
 // The streams of a muster-node: programs beside the task's own, the task's own program, the files
 // that a job brings along, and its artifacts.
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
 #include <fstream>
 
 #include "engine/folder/trees.h"
+#include "engine/node/attempt_folder.h"
 #include "engine/node/folder_streams.h"
 #include "engine/node/program_streams.h"
 #include "engine/node/test_server.h"
@@ -319,6 +324,59 @@ TEST_F(NodeStreams, SendsFilesToTheNodeAndArtifactsBack) {
   EXPECT_EQ(*model, "model\n");
   say_farewell();
   EXPECT_FALSE(std::filesystem::exists(node_folder()));
+}
+
+TEST_F(NodeStreams, ArtifactsThatCannotBeReadAreNamed) {
+  // Root reads every file, but for programs without these capabilities.
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0), 0);
+    ASSERT_EQ(::prctl(PR_CAPBSET_DROP, CAP_DAC_READ_SEARCH, 0, 0, 0), 0);
+  }
+  open();
+  run_node();
+  StartOrder asked = order("echo a >/artifacts/a; echo b >/artifacts/b; chmod 0 /artifacts/b");
+  asked.plan.volumes = {
+      {.kind = job::Volume::Kind::kArtifacts, .source = "", .target = "/artifacts"}};
+  start_well(asked);
+  wait_for<EndedNews>();
+
+  const auto fetched = folder_ / "fetched";
+  ASSERT_TRUE(base::make_private_folder(fetched));
+  FolderReceiver receiver(loop_.loop());
+  std::optional<base::Result<void>> done;
+  std::vector<std::string> notes;
+  line_->send(ArtifactsOrder{42});
+  receiver.receive(stream(42), fetched, 0, loop_.into(done),
+                   {.on_piece = nullptr,
+                    .on_complete = [&](const std::vector<std::string>& all) { notes = all; }});
+  wait_until([&] { return done.has_value(); });
+
+  EXPECT_TRUE(*done) << done->error().to_string();
+  EXPECT_TRUE(std::filesystem::exists(fetched / "a"));
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_NE(notes[0].find("/b' cannot be read"), std::string::npos) << notes[0];
+  say_farewell();
+}
+
+TEST_F(NodeStreams, ArtifactsThatTheServerCouldNotFetchAreLeftOnTheNode) {
+  open();
+  run_node();
+  StartOrder asked = order("echo model >/artifacts/model");
+  asked.plan.volumes = {
+      {.kind = job::Volume::Kind::kArtifacts, .source = "", .target = "/artifacts"}};
+  start_well(asked);
+  wait_for<EndedNews>();
+
+  line_->send(Farewell{.code = 0, .keeps_artifacts = true});
+  wait_for_exit();
+
+  EXPECT_EQ(node_->code(), 0) << node_->complaints();
+  const auto left = node_folder() / "job-1" / "artifacts";
+  EXPECT_TRUE(std::filesystem::exists(left / "model"));
+  EXPECT_FALSE(std::filesystem::exists(task_on_node().path)) << "its keys remain on the node";
+  EXPECT_NE(node_->complaints().find(left.string()), std::string::npos) << node_->complaints();
+  remove_forsaken_attempts(node_folder());
+  EXPECT_TRUE(std::filesystem::exists(left / "model")) << "they belong to the user now";
 }
 
 TEST_F(NodeStreams, AStopWhileFilesAreSentFailsTheStart) {

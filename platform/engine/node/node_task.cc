@@ -218,7 +218,7 @@ void NodeTask::send_artifacts(const ArtifactsOrder& order) {
   streams_.send_folder(order.stream, artifacts_);
 }
 
-void NodeTask::remove_files() {
+void NodeTask::remove_files(bool keeps_artifacts) {
   reports_.stop_following();
   std::error_code error;
   if (is_in_container()) {  // keys are there, and the pod may stay for a while
@@ -228,7 +228,7 @@ void NodeTask::remove_files() {
     }
     for (const fs::path& entry : entries) fs::remove_all(entry, error);
   }
-  if (!order_.is_shared) remove_task_folder(order_.folder, gang_, name_);
+  if (!order_.is_shared) remove_task_folder(order_.folder, gang_, name_, keeps_artifacts);
 }
 
 }  // namespace muster::engine::node

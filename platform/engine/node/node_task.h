@@ -70,8 +70,9 @@ class NodeTask {
   const std::optional<TaskEnded>& end() const { return reports_.end(); }
   bool is_shared() const { return order_.is_shared; }
   /// Removes the task's files, unless the folder is shared. REQUIRES: has_ended().
-  void remove_files();
+  void remove_files(bool keeps_artifacts = false);
   std::string folder() const { return folder_.path.string(); }
+  std::string artifacts_folder() const { return artifacts_.string(); }
   /// Called once has_ended() and all reports that can be sent have been sent.
   void on_end(std::function<void()> ended) { ended_ = std::move(ended); }
 

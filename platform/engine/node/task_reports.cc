@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -26,6 +27,8 @@ namespace {
 
 /// Between two reports that a task's log has grown.
 constexpr std::chrono::milliseconds kHintPause{100};
+/// Between two tries to follow the task, if this machine has no descriptor or thread left.
+constexpr std::chrono::seconds kFollowAgain{1};
 
 struct Pipe {
   UniqueFd read_end, write_end;
@@ -81,15 +84,19 @@ Result<std::unique_ptr<TaskReports::RecordFollower>> TaskReports::RecordFollower
   std::unique_ptr<RecordFollower> follower(new RecordFollower(loop, std::move(take)));
   follower->records_ = std::move(records.read_end);
   follower->hang_up_ = std::move(hang_up.write_end);
-  follower->thread_ =
-      std::thread([folder, log_offset, metrics_offset, output = std::move(records.write_end),
-                   end = std::move(hang_up.read_end)] {
-        engine::follow({.folder = folder,
-                        .log_offset = log_offset,
-                        .metrics_offset = metrics_offset,
-                        .output = output.get(),
-                        .hang_up = end.get()});
-      });
+  try {
+    follower->thread_ =
+        std::thread([folder, log_offset, metrics_offset, output = std::move(records.write_end),
+                     end = std::move(hang_up.read_end)] {
+          engine::follow({.folder = folder,
+                          .log_offset = log_offset,
+                          .metrics_offset = metrics_offset,
+                          .output = output.get(),
+                          .hang_up = end.get()});
+        });
+  } catch (const std::system_error& error) {
+    return base::system_error("cannot start a thread", error.code().value());
+  }
   follower->pause(true);
   follower->pause(false);
   return follower;
@@ -100,7 +107,7 @@ TaskReports::RecordFollower::~RecordFollower() {
   readable_.reset();
   hang_up_.reset();
   records_.reset();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void TaskReports::RecordFollower::pause(bool paused) {
@@ -186,7 +193,7 @@ void TaskReports::report_again(const Welcome& from) {
 
 void TaskReports::server_lost() {
   welcome_.reset();
-  follower_.reset();
+  stop_following();
 }
 
 void TaskReports::pause(bool paused) {
@@ -194,6 +201,7 @@ void TaskReports::pause(bool paused) {
 }
 
 void TaskReports::stop_following() {
+  follow_again_.reset();
   follower_.reset();
 }
 
@@ -202,10 +210,15 @@ void TaskReports::follow(const Welcome& from) {
       RecordFollower::start(loop_, folder_, from.log_offset, from.metrics_offset,
                             [this](FollowRecord record) { send_record(std::move(record)); });
   if (follower) {
+    follow_again_.reset();
     follower_ = *std::move(follower);
     return;
   }
-  base::log_error("cannot send the task's log: " + follower.error().what);
+  follower_.reset();
+  base::log_error("cannot send the task's log yet: " + follower.error().what);
+  follow_again_ = loop_.after(kFollowAgain, [this] {
+    if (welcome_) follow(*welcome_);
+  });
 }
 
 void TaskReports::send_record(FollowRecord record) {

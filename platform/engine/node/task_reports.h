@@ -73,6 +73,7 @@ class TaskReports {
   std::optional<Welcome> welcome_;  ///< set while there is a connection
   bool all_sent_ = false;           ///< this server has got all records
   std::unique_ptr<RecordFollower> follower_;
+  base::EventLoop::Interest follow_again_;
   GrownNews pending_;
   base::EventLoop::Interest send_soon_;
 };

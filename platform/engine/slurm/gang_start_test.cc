@@ -3,6 +3,7 @@
 
 #include "engine/log_frame.h"
 #include "engine/slurm/test_slurm_engine.h"
+#include "workspace/tar_pack.h"
 
 namespace muster::engine::slurm {
 namespace {
@@ -55,6 +56,18 @@ TEST_F(Starting, ATaskGetsThePathOfItsFolder) {
   EXPECT_EQ(order->folder, (folder_ / "jobs").string());
   EXPECT_EQ(order->programs, "/opt/muster");
   EXPECT_TRUE(record(gang_).common.seats[0].started);
+}
+
+TEST_F(Starting, ATaskOnANodeThatDoesNotShareTheFolderIsInAFolderOfTheServersOwn) {
+  is_shared_ = false;
+  const auto its_node = gang_with_allocation();
+  start({plan()});
+  wait_for_order(*its_node);
+
+  EXPECT_EQ(its_node->last<node::StartOrder>()->folder,
+            (folder_ / "nodes" / "muster-0123456789abcdef").string());
+  EXPECT_EQ(engine_->generated_folder(gang_, "main", job::Sandbox::kNone),
+            (folder_ / "nodes/muster-0123456789abcdef/job1/1/main/generated").string());
 }
 
 TEST_F(Starting, AllTasksComeUpAndThenAnswer) {
@@ -327,7 +340,171 @@ TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsReported) {
   EXPECT_EQ(end_of("main")->status.code, 0);
 }
 
+/// A task of a node that does not share the folder has ended, and its artifacts are being fetched.
+class FetchingArtifacts : public Starting {
+ protected:
+  FetchingArtifacts() { is_shared_ = false; }
+
+  void end_task() {
+    node_ = gang_with_allocation();
+    launch::TaskPlan with_artifacts = plan();
+    with_artifacts.volumes = {{.kind = job::Volume::Kind::kArtifacts, .target = "/out"}};
+    start({with_artifacts});
+    wait_for_order(*node_);
+    node_->say(node::StartAnswer{});
+    node_->say(node::EndedNews{{.status = {}, .time = {}}});
+  }
+  /// The connection of the next stream that the server orders.
+  std::unique_ptr<StreamSource> next_stream() {
+    wait_until([&] { return stream_ordered() > last_stream_; }, "no order to send artifacts");
+    last_stream_ = stream_ordered();
+    node::Hello for_stream = hello();
+    for_stream.stream = last_stream_;
+    auto source =
+        std::make_unique<StreamSource>(loop_, brief_in(cluster_.submitted[0].script), for_stream);
+    wait_until([&] { return source->is_open; });
+    return source;
+  }
+  uint64_t stream_ordered() const {
+    const auto* const order = node_->last<node::ArtifactsOrder>();
+    return order == nullptr ? 0 : order->stream;
+  }
+  /// A folder with one file, as a tar in pieces.
+  std::vector<std::string> pieces() {
+    const auto made = folder_ / "made";
+    EXPECT_TRUE(base::make_private_folder(made));
+    EXPECT_TRUE(base::write_file(made / "model", std::string(20'000, 'm')));
+    auto packer = workspace::TarPacker::open(made.string() + "/.", [](const auto&) {});
+    EXPECT_TRUE(packer);
+    std::string tar;
+    for (auto piece = packer->next(); piece && !piece->empty(); piece = packer->next()) {
+      tar += *piece;
+    }
+    constexpr size_t kPiece = 512;
+    std::vector<std::string> pieces;
+    for (size_t i = 0; i < tar.size(); i += kPiece) pieces.push_back(tar.substr(i, kPiece));
+    return pieces;
+  }
+  bool has_model() const {
+    const auto model = base::read_file(folder_ / "jobs/job1/artifacts/model");
+    return model && model->size() == 20'000;
+  }
+  void wait_for_farewell() {
+    wait_until([&] { return node_->last<node::Farewell>() != nullptr; }, "no farewell");
+  }
+
+  std::unique_ptr<FakeNode> node_;
+  uint64_t last_stream_ = 0;
+};
+
+TEST_F(FetchingArtifacts, AStreamThatIsCutIsOrderedAgain) {
+  end_task();
+  const std::vector<std::string> sent = pieces();
+  auto broken = next_stream();
+  broken->say(node::StreamBytes{sent.front()});
+  wait_until([&] { return broken->has_sent_all(); });
+  wait_for_polls();  // the server reads it
+  broken.reset();
+
+  const auto again = next_stream();
+  EXPECT_EQ(node_->last<node::Farewell>(), nullptr) << "the node has the only copy";
+  for (const std::string& piece : sent) again->say(node::StreamBytes{piece});
+  again->say(node::StreamEnd{});
+
+  wait_for_farewell();
+  EXPECT_FALSE(node_->last<node::Farewell>()->keeps_artifacts);
+  EXPECT_TRUE(has_model());
+  node_->hang_up();
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_EQ(end_of("main")->status.error, "");
+}
+
+TEST_F(FetchingArtifacts, AnOrderThatALostConnectionMayHaveSwallowedIsRepeated) {
+  end_task();
+  wait_until([&] { return stream_ordered() != 0; });
+  last_stream_ = stream_ordered();
+  node_.reset();
+  node::Hello again = hello();
+  again.holds_task = true;
+  node_ = node(again);
+  wait_until([&] { return node_->last<node::Welcome>() != nullptr; });
+  node_->say(node::EndedNews{{.status = {}, .time = {}}});
+
+  const auto stream = next_stream();
+  for (const std::string& piece : pieces()) stream->say(node::StreamBytes{piece});
+  stream->say(node::StreamEnd{});
+
+  wait_for_farewell();
+  EXPECT_TRUE(has_model());
+}
+
+/// The transfer takes longer than `linger`, but something arrives all the time.
+TEST_F(FetchingArtifacts, ATransferMayTakeAnyTimeWhileSomethingArrives) {
+  constexpr std::chrono::milliseconds kLinger{3000};
+  open([&](SlurmEngineOptions& options) { options.linger = kLinger; });
+  end_task();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto stream = next_stream();
+  const std::vector<std::string> sent = pieces();
+  for (size_t i = 0; i < sent.size(); ++i) {
+    const auto until = begin + kLinger * 11 * (i + 1) / (10 * sent.size());
+    wait_until([&] { return std::chrono::steady_clock::now() >= until; });
+    stream->say(node::StreamBytes{sent[i]});
+  }
+  ASSERT_GT(std::chrono::steady_clock::now() - begin, kLinger);
+  stream->say(node::StreamEnd{});
+
+  wait_for_farewell();
+  EXPECT_EQ(stream_ordered(), last_stream_) << "one transfer was enough";
+  EXPECT_TRUE(has_model());
+}
+
+TEST_F(FetchingArtifacts, FilesThatTheNodeCannotReadAreNamed) {
+  end_task();
+  const auto stream = next_stream();
+  for (const std::string& piece : pieces()) stream->say(node::StreamBytes{piece});
+  stream->say(
+      node::StreamEnd{.error = {}, .notes = {"'/out/key' cannot be read: Permission denied"}});
+
+  wait_for_farewell();
+  node_->hang_up();
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_TRUE(has_model());
+  EXPECT_EQ(end_of("main")->status.error,
+            "its artifacts are incomplete: '/out/key' cannot be read: Permission denied");
+  EXPECT_TRUE(end_of("main")->status.succeeded());
+}
+
 // --- while it runs
+
+TEST_F(Starting, ARecordThatCannotBeStoredIsSentAgainAfterAReconnection) {
+  is_shared_ = false;
+  auto its_node = gang_that_runs();
+  const std::string first = encode_frame({}, job::LogStream::kOutput, "hello\n");
+  const std::string second = encode_frame({}, job::LogStream::kOutput, "world\n");
+  // As if the first record could not be stored: the second one leaves a gap.
+  its_node->say(
+      node::RecordNews{{.kind = FollowKind::kLog, .offset = first.size(), .bytes = second}});
+  wait_until([&] { return its_node->is_hung_up; }, "the server keeps the connection");
+  node::Hello again = hello();
+  again.holds_task = true;
+  its_node = node(again);
+  wait_until([&] { return its_node->last<node::Welcome>() != nullptr; });
+  ASSERT_EQ(its_node->last<node::Welcome>()->log_offset, 0U);
+
+  its_node->say(node::RecordNews{{.kind = FollowKind::kLog, .offset = 0, .bytes = first + second}});
+
+  wait_until([&] {
+    auto cursor = engine_->open_log(gang_, "main");
+    std::string text;
+    LogFrame read;
+    for (auto more = cursor ? (*cursor)->next(read) : Result<bool>(false); more && *more;
+         more = (*cursor)->next(read)) {
+      text += read.bytes;
+    }
+    return text == "hello\nworld\n";
+  });
+}
 
 TEST_F(Starting, AStopIsSentAgainAfterAReconnection) {
   auto its_node = gang_that_runs();

@@ -36,7 +36,9 @@ struct SlurmEngineOptions {
   std::vector<std::string> callback_hosts;  ///< names or addresses of this machine; empty: its own
 
   node::Sharing sharing = node::Sharing::kAuto;
-  std::string node_folder;  ///< if the folder is not shared; empty: /tmp/muster-OWNER
+  /// If the folder is not shared: the folder on the nodes in which muster-OWNER is made for tasks;
+  /// empty: /tmp.
+  std::string node_folder;
   int tasks_per_node = 1;
   std::map<std::string, std::string> accounts;  ///< project -> account
   std::string default_account;                  ///< of other projects; "%p" is the project's name
@@ -67,10 +69,11 @@ struct SlurmEngineOptions {
   std::string node_programs() const {
     return programs_on_nodes.empty() ? programs.string() : programs_on_nodes;
   }
-  /// The folder of jobs on a node.
+  /// The folder of jobs on a node. If it is not shared, it contains nothing of others, because
+  /// muster-nodes remove what killed muster-nodes have left in it.
   std::string folder_on_node(bool is_shared) const {
     if (is_shared) return folder.string();
-    return node_folder.empty() ? "/tmp/muster-" + owner : node_folder;
+    return (node_folder.empty() ? "/tmp" : node_folder) + "/muster-" + owner;
   }
 };
 

@@ -132,6 +132,37 @@ class StreamCatch {
   std::shared_ptr<node::NodeSocket> socket_;
 };
 
+/// A scripted muster-node's end of a stream, on which it sends a folder.
+class StreamSource {
+ public:
+  StreamSource(base::TestLoop& loop, const node::NodeBrief& brief, const node::Hello& hello) {
+    base::UniqueFd socket = connected_to(brief.port);
+    socket_ = std::make_shared<node::NodeSocket>(loop.loop(), std::move(socket), rsh::End::kNear,
+                                                 brief.key);
+    socket_->begin({.on_established =
+                        [this, hello, &loop] {
+                          socket_->send(hello);
+                          is_open = true;
+                          loop.look();
+                        },
+                    .on_message = [](const node::NodeMessage&) {},
+                    .on_end = [](const std::string&) {},
+                    .on_drain = nullptr},
+                   encode(brief.caller));
+  }
+  ~StreamSource() { socket_->hang_up(); }
+  StreamSource(const StreamSource&) = delete;
+  StreamSource& operator=(const StreamSource&) = delete;
+
+  void say(const node::NodeMessage& message) { socket_->send(message); }
+  bool has_sent_all() const { return socket_->waiting() == 0; }
+
+  bool is_open = false;
+
+ private:
+  std::shared_ptr<node::NodeSocket> socket_;
+};
+
 class SlurmEngineTest : public testing::Test {
  protected:
   SlurmEngineTest() {
