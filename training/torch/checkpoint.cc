@@ -205,12 +205,27 @@ void remove_other_errors(const std::string& folder, const Progress& progress) {
   for (const auto& path : old) std::filesystem::remove_all(path, ignored);
 }
 
-Status restore_errors_of(const Session& session, const std::string& folder,
-                         const Progress& progress, DistributedOptimizer& distributed) {
+// Restored errors begin new buckets, so all ranks restore theirs or none does: otherwise the ranks
+// would wait for each other's buckets in the next step.
+Status restore_errors_of(Session& session, const std::string& folder, const Progress& progress,
+                         DistributedOptimizer& distributed) {
   const std::string own = errors_folder(folder, progress, session.rank());
   const Result<std::optional<CheckpointContent>> content = read_checkpoint(own);
-  if (!content) return content.error();
-  return *content ? distributed.restore_errors((*content)->bytes) : Status();
+  const Status mine = content ? Status() : Status(content.error());
+  if (Status read = first_of(session, "checkpoint.errors.read", mine); !read) return read;
+  const Result<std::vector<std::string>> seen =
+      gather(session, "checkpoint.errors.seen", *content ? "yes" : "no");
+  if (!seen) return seen.error();
+  for (std::size_t rank = 1; rank < seen->size(); ++rank) {
+    if ((*seen)[rank] == seen->front()) continue;
+    return Error{ErrorCode::kMismatch,
+                 "only some ranks see their errors of the checkpoint in " + folder +
+                     ": rank 0 and rank " + std::to_string(rank) + " differ",
+                 "use a folder that all ranks see"};
+  }
+  if (!*content) return {};
+  const Status restored = distributed.restore_errors((*content)->bytes);
+  return first_of(session, "checkpoint.errors", restored);
 }
 
 }  // namespace
@@ -231,8 +246,8 @@ Result<std::optional<Progress>> resume(Session& session, const std::string& fold
                                        DistributedOptimizer& distributed) {
   Result<std::optional<Progress>> progress = resume(session, folder, model, optimizer);
   if (!progress || !*progress) return progress;
-  const Status mine = restore_errors_of(session, folder, **progress, distributed);
-  if (Status read = first_of(session, "checkpoint.errors", mine); !read) return read.error();
+  const Status restored = restore_errors_of(session, folder, **progress, distributed);
+  if (!restored) return restored.error();
   return progress;
 }
 

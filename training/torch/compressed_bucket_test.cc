@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <barrier>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <vector>
@@ -342,6 +343,30 @@ TEST(CompressedErrors, OfAnotherTrainingAreRefusedOnEveryRank) {
           << progress.error().message;
     });
   }
+}
+
+TEST(CompressedErrors, ThatOnlySomeRanksSeeAreRefusedOnEveryRank) {
+  const TestFolder folder;
+  spawn_sessions(3, [&](Session& session) {
+    Parts model;
+    torch::optim::SGD inner(model->parameters(), torch::optim::SGDOptions(0.1));
+    const auto optimizer = compressed(session, *model, inner, Compression::kInt8);
+    train_parts(model, *optimizer, 0, 2, session.rank());
+    ASSERT_TRUE(save(session, folder.path(), *model, inner, *optimizer, {.step = 2}));
+  });
+  std::filesystem::remove_all(folder.path() + "/errors-0-2-0-1");
+  spawn_sessions(3, [&](Session& session) {
+    Parts model;
+    torch::optim::SGD inner(model->parameters(), torch::optim::SGDOptions(0.1));
+    const auto optimizer = compressed(session, *model, inner, Compression::kInt8);
+    const auto progress = resume(session, folder.path(), *model, inner, *optimizer);
+    ASSERT_FALSE(progress);
+    EXPECT_EQ(progress.error().code, ErrorCode::kMismatch);
+    EXPECT_EQ(progress.error().message, "only some ranks see their errors of the checkpoint in " +
+                                            folder.path() + ": rank 0 and rank 1 differ");
+    // No rank has restored its errors.
+    train_parts(model, *optimizer, 2, 4, session.rank());
+  });
 }
 
 TEST(CompressedErrors, SettingsAreChecked) {

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -37,18 +38,22 @@ void Acceptor::close() {
   callers_.clear();
 }
 
-Result<AcceptedPeer> Acceptor::next(Deadline deadline, int cancel) {
+Result<AcceptedPeer> Acceptor::next(Deadline deadline, std::span<pollfd> others) {
   for (;;) {
     if (std::optional<AcceptedPeer> peer = take()) return *std::move(peer);
     if (Clock::now() >= deadline) return Error{ErrorCode::kTimeout, "no rank connected in time"};
-    std::vector<pollfd> entries = {{cancel, POLLIN, 0}};
+    std::vector<pollfd> entries(others.begin(), others.end());
     Deadline wake = deadline;
     prepare(entries, wake);
     if (::poll(entries.data(), entries.size(), milliseconds_left(wake)) < 0 && errno != EINTR) {
       return system_error("cannot wait for connections", errno);
     }
-    if (entries[0].revents != 0) return Error{ErrorCode::kPeerLost, "another rank has failed"};
-    if (Status done = attend(std::span(entries).subspan(1)); !done) return done.error();
+    const std::span<const pollfd> found(entries);
+    std::ranges::copy(found.first(others.size()), others.begin());
+    if (std::ranges::any_of(others, [](const pollfd& other) { return other.revents != 0; })) {
+      return Error{ErrorCode::kPeerLost, "the wait for connections was ended"};
+    }
+    if (Status done = attend(found.subspan(others.size())); !done) return done.error();
   }
 }
 

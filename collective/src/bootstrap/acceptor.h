@@ -34,11 +34,11 @@ class Acceptor {
   /// handshake are kept longer than silent ones.
   Acceptor(std::vector<Descriptor> listeners, Bytes key, std::size_t expected);
 
-  /// The next peer, in the order in which handshakes finish. Returns kPeerLost when the descriptor
-  /// `cancel` turns readable; -1: none.
+  /// The next peer, in the order in which handshakes finish. Polls `others` too, and returns
+  /// kPeerLost when one of them is ready; their `revents` are set then.
   ///
   /// Errors: kTimeout at the deadline, kSystem when a listener fails.
-  Result<AcceptedPeer> next(Deadline deadline, int cancel = -1);
+  Result<AcceptedPeer> next(Deadline deadline, std::span<pollfd> others = {});
 
   /// The same in steps, for callers that poll other descriptors too. prepare() appends the entries
   /// to poll and lowers `wake` to the time of the next timeout; attend() handles the results of

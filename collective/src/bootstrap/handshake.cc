@@ -133,28 +133,29 @@ ClientHandshake::Verdict ClientHandshake::refuse(Error error) {
 }
 
 Result<Handshake> introduce(const Descriptor& socket, const Bytes& key, Purpose purpose,
-                            const RankIdentity& who, Deadline deadline) {
+                            const RankIdentity& who, Deadline deadline, int cancel) {
   Nonce nonce;
   if (Status filled = fill_random(nonce); !filled) return filled.error();
   ClientHandshake approach(key, purpose, nonce, who);
   if (Status sent = send_all(socket, approach.to_send(), deadline); !sent) return sent.error();
   Bytes challenge(approach.wanted());
-  if (Status got = receive_all(socket, challenge, deadline); !got) return got.error();
+  if (Status got = receive_all(socket, challenge, deadline, cancel); !got) return got.error();
   if (approach.take(challenge) != ClientHandshake::Verdict::kIntroduced) return approach.error();
   if (Status sent = send_all(socket, approach.to_send(), deadline); !sent) return sent.error();
   return approach.handshake();
 }
 
 Result<Bytes> receive_sealed(const Descriptor& socket, const Handshake& handshake,
-                             std::string_view label, std::size_t limit, Deadline deadline) {
+                             std::string_view label, std::size_t limit, Deadline deadline,
+                             int cancel) {
   std::array<std::byte, kSealHeadBytes> head;
-  if (Status got = receive_all(socket, head, deadline); !got) return got.error();
+  if (Status got = receive_all(socket, head, deadline, cancel); !got) return got.error();
   ByteReader reader(head);
   const std::size_t length = reader.number<std::uint32_t>();
   const Error broken{ErrorCode::kAuthentication, "its answer is not sealed with the job's key"};
   if (length > limit) return broken;
   Bytes payload(length);
-  if (Status got = receive_all(socket, payload, deadline); !got) return got.error();
+  if (Status got = receive_all(socket, payload, deadline, cancel); !got) return got.error();
   if (!equal_in_constant_time(handshake.mac(label, payload), reader.raw(kDigestBytes))) {
     return broken;
   }

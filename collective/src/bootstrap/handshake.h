@@ -26,7 +26,7 @@
 
 namespace muster::collective {
 
-inline constexpr std::uint16_t kProtocolVersion = 4;
+inline constexpr std::uint16_t kProtocolVersion = 5;
 
 /// The purpose of a connection. It is part of every proof, so that one kind of connection cannot be
 /// mistaken for another.
@@ -100,11 +100,12 @@ class ClientHandshake {
 /// another protocol, kPeerLost if it closed the connection, kTimeout. The messages do not name the
 /// host, which the caller of this function knows.
 Result<Handshake> introduce(const Descriptor& socket, const Bytes& key, Purpose purpose,
-                            const RankIdentity& who, Deadline deadline);
+                            const RankIdentity& who, Deadline deadline, int cancel = -1);
 
-/// Receives one sealed message, at most `limit` bytes long.
+/// Receives one sealed message, at most `limit` bytes long. For `cancel` see transport/socket.h.
 Result<Bytes> receive_sealed(const Descriptor& socket, const Handshake& handshake,
-                             std::string_view label, std::size_t limit, Deadline deadline);
+                             std::string_view label, std::size_t limit, Deadline deadline,
+                             int cancel = -1);
 
 /// The accepting side, for connections of unknown origin. It is fed with bytes as they arrive,
 /// never waits, and trusts no length.

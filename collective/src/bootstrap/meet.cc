@@ -45,7 +45,8 @@ Bytes encode_error(const Error& error) {
 
 }  // namespace
 
-Star::Star(RankIdentity self, std::vector<AcceptedPeer> peers) : self_(std::move(self)) {
+Star::Star(RankIdentity self, std::vector<AcceptedPeer> peers, int cancel)
+    : self_(std::move(self)), cancel_(cancel) {
   for (AcceptedPeer& peer : peers) {
     spokes_.push_back({peer.introduction.rank, peer.introduction.host, std::move(peer.socket),
                        std::move(peer.handshake)});
@@ -53,8 +54,9 @@ Star::Star(RankIdentity self, std::vector<AcceptedPeer> peers) : self_(std::move
   std::ranges::sort(spokes_, {}, &Spoke::rank);
 }
 
-Star::Star(RankIdentity self, Descriptor socket, Handshake handshake, std::string host_of_rank_0)
-    : self_(std::move(self)) {
+Star::Star(RankIdentity self, Descriptor socket, Handshake handshake, std::string host_of_rank_0,
+           int cancel)
+    : self_(std::move(self)), cancel_(cancel) {
   spokes_.push_back({0, std::move(host_of_rank_0), std::move(socket), std::move(handshake)});
 }
 
@@ -107,6 +109,7 @@ Status Star::wait_for_messages(Deadline deadline) {
 }
 
 void Star::prepare(std::vector<pollfd>& entries) const {
+  entries.push_back({cancel_, POLLIN, 0});
   for (const Spoke& spoke : spokes_) {
     // A rank that has sent its message of this round is not read again, only watched for its end.
     const auto events = static_cast<short>(spoke.message ? POLLRDHUP : POLLIN | POLLRDHUP);
@@ -115,8 +118,15 @@ void Star::prepare(std::vector<pollfd>& entries) const {
 }
 
 Status Star::attend(std::span<const pollfd> entries) {
+  if (entries[0].revents != 0) {
+    return Error{ErrorCode::kPeerLost,
+                 self_.name() + " was cancelled while the ranks joined",
+                 {},
+                 self_.rank,
+                 self_.host};
+  }
   for (std::size_t i = 0; i < spokes_.size(); ++i) {
-    if (entries[i].revents == 0) continue;
+    if (entries[i + 1].revents == 0) continue;
     if (spokes_[i].message) return gone(spokes_[i], reason_of_end(0));
     if (Status done = listen(spokes_[i]); !done) return done;
   }
@@ -295,13 +305,12 @@ Result<RendezvousResult> meet_as_host(JoinContext& joining) {
   if (Status sent = hand_out(*roster, peers, joining.deadline); !sent) return sent.error();
   Acceptor door = door_of(*std::move(listeners), meeting->key, joining.self.size);
   return RendezvousResult{*std::move(roster), std::move(meeting->key), std::move(door),
-                          Star(joining.self, std::move(peers)), address};
+                          Star(joining.self, std::move(peers), joining.cancel), address};
 }
 
-// Looks rank 0 up, again for each attempt. Returns nullopt if rank 0 cannot be found yet.
-using Finder = std::function<Result<std::optional<Meeting>>()>;
-
-Result<Finder> finder_for(const Options& options) {
+Result<Finder> finder_for(const JoinContext& joining) {
+  if (joining.find) return joining.find;
+  const Options& options = joining.options;
   if (options.rendezvous.empty()) {
     return Finder([path = options.rendezvous_file] { return find_meeting(path); });
   }
@@ -318,7 +327,8 @@ struct Caller {
 };
 
 // One attempt to reach rank 0 on all its addresses. If it fails, `obstacle` has the reason.
-Result<std::optional<Caller>> try_to_reach(const Finder& find, Deadline deadline, Error& obstacle) {
+Result<std::optional<Caller>> try_to_reach(const Finder& find, const JoinContext& joining,
+                                           Error& obstacle) {
   Result<std::optional<Meeting>> meeting = find();
   if (!meeting) return meeting.error();
   if (!*meeting) return std::optional<Caller>();
@@ -329,11 +339,15 @@ Result<std::optional<Caller>> try_to_reach(const Finder& find, Deadline deadline
     return std::optional<Caller>();
   }
   for (const Address& address : *addresses) {
-    Result<Descriptor> socket = connect_to(address, deadline);
+    Result<Descriptor> socket = connect_to(address, joining.deadline, joining.cancel);
     if (socket) return std::optional<Caller>(Caller{*std::move(socket), **std::move(meeting)});
     obstacle = socket.error();
   }
   return std::optional<Caller>();
+}
+
+Error cancelled(const JoinContext& joining) {
+  return {ErrorCode::kPeerLost, joining.self.name() + " was cancelled before it reached rank 0"};
 }
 
 // Waits before the next attempt. A cancelled wait ends the attempts: rank 0 may have given up for
@@ -341,16 +355,17 @@ Result<std::optional<Caller>> try_to_reach(const Finder& find, Deadline deadline
 Status pause_for(int pause_ms, const JoinContext& joining) {
   pollfd cancel = {joining.cancel, POLLIN, 0};
   if (::poll(&cancel, 1, std::min(pause_ms, milliseconds_left(joining.deadline))) <= 0) return {};
-  return Error{ErrorCode::kPeerLost,
-               joining.self.name() + " was cancelled before it reached rank 0"};
+  return cancelled(joining);
 }
 
 // Retries, since rank 0 may start later. No event reports that a port on another host opens, so
 // this polls, with a pause that grows from 5 to 200 ms.
 Result<Caller> reach_rank_0(const JoinContext& joining, const Finder& find) {
-  Error obstacle{ErrorCode::kTimeout, joining.options.rendezvous_file + " does not exist"};
+  Error obstacle{ErrorCode::kTimeout, joining.find
+                                          ? "its rendezvous is not open"
+                                          : joining.options.rendezvous_file + " does not exist"};
   for (int pause = 5;; pause = std::min(2 * pause, 200)) {
-    Result<std::optional<Caller>> caller = try_to_reach(find, joining.deadline, obstacle);
+    Result<std::optional<Caller>> caller = try_to_reach(find, joining, obstacle);
     if (!caller) return caller.error();
     if (*caller) return **std::move(caller);
     if (Clock::now() >= joining.deadline) break;
@@ -375,7 +390,10 @@ Result<Met> introduce_to_rank_0(Caller caller, JoinContext& joining) {
   Result<std::vector<Descriptor>> listeners = open_door(address, joining.self);
   if (!listeners) return listeners.error();
   Result<Handshake> handshake = introduce(caller.socket, caller.meeting.key, Purpose::kRendezvous,
-                                          joining.self, joining.deadline);
+                                          joining.self, joining.deadline, joining.cancel);
+  if (!handshake && handshake.error().code == ErrorCode::kTimeout && is_readable(joining.cancel)) {
+    return cancelled(joining);
+  }
   if (!handshake) {
     Error error = handshake.error();
     error.message = joining.self.name() + " cannot join rank 0 at " + caller.meeting.endpoint +
@@ -389,7 +407,7 @@ Result<Met> introduce_to_rank_0(Caller caller, JoinContext& joining) {
 // which then connects again. The attempts are limited: the host may close every connection.
 Result<Met> meet_rank_0(JoinContext& joining) {
   constexpr int kAttempts = 10;
-  Result<Finder> find = finder_for(joining.options);
+  Result<Finder> find = finder_for(joining);
   if (!find) return find.error();
   Result<Caller> caller = reach_rank_0(joining, *find);
   if (!caller) return caller.error();
@@ -400,7 +418,7 @@ Result<Met> meet_rank_0(JoinContext& joining) {
     if (Status paused = pause_for(pause, joining); !paused) return paused.error();
     pause = std::min(2 * pause, 200);
     Error obstacle;
-    Result<std::optional<Caller>> again = try_to_reach(*find, joining.deadline, obstacle);
+    Result<std::optional<Caller>> again = try_to_reach(*find, joining, obstacle);
     if (!again || !*again) break;
     met = introduce_to_rank_0(**std::move(again), joining);
   }
@@ -412,12 +430,12 @@ Result<RendezvousResult> meet_as_guest(JoinContext& joining) {
   if (!met) return met.error();
   Caller& caller = met->caller;
   Result<Roster> roster =
-      receive_roster(caller.socket, met->handshake, joining.self, joining.deadline);
+      receive_roster(caller.socket, met->handshake, joining.self, joining.deadline, joining.cancel);
   if (!roster) return roster.error();
   joining.self.host_id = roster->members[static_cast<std::size_t>(joining.self.rank)].host_id;
   Acceptor door = door_of(std::move(met->listeners), caller.meeting.key, joining.self.size);
   Star star(joining.self, std::move(caller.socket), std::move(met->handshake),
-            roster->members[0].host);
+            roster->members[0].host, joining.cancel);
   return RendezvousResult{*std::move(roster), std::move(caller.meeting.key), std::move(door),
                           std::move(star), met->address};
 }

@@ -7,6 +7,7 @@
 #include <poll.h>
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 #include "bootstrap/acceptor.h"
 #include "bootstrap/handshake.h"
 #include "bootstrap/rendezvous.h"
+#include "bootstrap/rendezvous_file.h"
 #include "muster/collective/bootstrap.h"
 #include "muster/collective/result.h"
 #include "transport/socket.h"
@@ -26,16 +28,18 @@ namespace muster::collective {
 /// polls them too. Every message is sealed (handshake.h) and numbered.
 class Star {
  public:
-  /// For rank 0, with the connections from all other ranks.
-  Star(RankIdentity self, std::vector<AcceptedPeer> peers);
+  /// For rank 0, with the connections from all other ranks. `cancel` is a descriptor whose
+  /// readability ends every wait; -1: none.
+  Star(RankIdentity self, std::vector<AcceptedPeer> peers, int cancel = -1);
 
   /// For another rank, with its connection to rank 0.
-  Star(RankIdentity self, Descriptor socket, Handshake handshake, std::string host_of_rank_0);
+  Star(RankIdentity self, Descriptor socket, Handshake handshake, std::string host_of_rank_0,
+       int cancel = -1);
 
   /// Gathers at most 4,096 bytes from each rank on every rank, by rank. Called by all ranks in the
   /// same order.
   ///
-  /// Errors: the failure of another rank, kPeerLost, kTimeout.
+  /// Errors: the failure of another rank, kPeerLost (also if this rank was cancelled), kTimeout.
   Result<std::vector<Bytes>> exchange(ByteView mine, Deadline deadline);
 
   /// For callers that poll other descriptors too: prepare() appends the entries to poll, attend()
@@ -67,8 +71,13 @@ class Star {
   bool is_host() const { return self_.rank == 0; }
 
   RankIdentity self_;
+  int cancel_;
   std::vector<Spoke> spokes_;  // of rank 0: to all others; of the others: to rank 0
 };
+
+/// Looks rank 0 up, again for each attempt to connect to it. Returns nullopt if rank 0 cannot be
+/// found yet.
+using Finder = std::function<Result<std::optional<Meeting>>()>;
 
 /// The input of every step of joining.
 struct JoinContext {
@@ -77,7 +86,8 @@ struct JoinContext {
   Terms terms;             // of this rank; those of rank 0 apply to all
   Deadline deadline;
   std::chrono::milliseconds timeout;
-  int cancel = -1;  // a descriptor; readable: stop joining
+  int cancel = -1;   // a descriptor; readable: stop joining
+  Finder find = {};  // in place of the rendezvous in `options`; not for rank 0
 };
 
 /// What a rank has after the rendezvous, which is closed then.

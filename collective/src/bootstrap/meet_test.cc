@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -93,6 +94,22 @@ TEST_F(StarTest, NamesTheRankThatDoesNotAnswerInTime) {
   ASSERT_FALSE(host);
   EXPECT_EQ(host.error().message,
             "rank 1 on host n1 did not finish joining rank 0 on host n0 in time");
+}
+
+TEST_F(StarTest, EndsItsWaitsWhenItIsCancelled) {
+  std::array<int, 2> fds = {};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds.data()), 0);
+  const Descriptor silent(fds[1]);
+  std::array<int, 2> cancel = {};
+  ASSERT_EQ(::pipe(cancel.data()), 0);
+  const Descriptor is_cancelled(cancel[0]);
+  Descriptor(cancel[1]).close();
+  Star star({.rank = 1, .size = 2, .host = "n1"}, Descriptor(fds[0]),
+            {kTestKey, Purpose::kRendezvous, {}, {}}, "n0", is_cancelled.get());
+  const auto answer = star.exchange({}, soon());
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kPeerLost);
+  EXPECT_EQ(answer.error().message, "rank 1 on host n1 was cancelled while the ranks joined");
 }
 
 TEST_F(StarTest, RejectsMessagesWithoutAValidSeal) {

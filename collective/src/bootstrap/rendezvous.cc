@@ -1,5 +1,7 @@
 #include "bootstrap/rendezvous.h"
 
+#include <poll.h>
+
 #include <map>
 #include <optional>
 #include <string>
@@ -123,6 +125,24 @@ Error did_not_come(const Roster& roster, const RankIdentity& self, const Accepto
           "check that they were started with the same rendezvous"};
 }
 
+Error ended_while_joining(const RankIdentity& who, const std::string& reason) {
+  return {ErrorCode::kPeerLost,
+          who.name() + " is gone: it ended while the ranks joined (" + reason + ")",
+          "see the last output of that rank", who.rank, who.host};
+}
+
+// Why no further rank was accepted. `watched` has the descriptor that cancels, then the connection
+// of each peer.
+Error obstacle_of(const Error& error, const std::vector<pollfd>& watched,
+                  const std::vector<AcceptedPeer>& peers) {
+  if (error.code != ErrorCode::kPeerLost) return error;
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    if (watched[i + 1].revents == 0) continue;
+    return ended_while_joining(peers[i].introduction, reason_of_end(0));
+  }
+  return {ErrorCode::kPeerLost, "another rank has failed"};
+}
+
 void refuse(const Error& reason, const std::vector<AcceptedPeer>& peers, Deadline deadline) {
   for (const AcceptedPeer& peer : peers) {
     static_cast<void>(
@@ -137,17 +157,19 @@ Result<Roster> gather(Acceptor& door, const RankIdentity& self, const Terms& ter
                       std::chrono::milliseconds timeout, int cancel) {
   Roster roster{std::vector<Member>(static_cast<std::size_t>(self.size)), terms};
   roster.members[0] = member_of(self);
+  std::vector<pollfd> watched = {{cancel, POLLIN, 0}};
   while (peers.size() + 1 < roster.members.size()) {
-    Result<AcceptedPeer> peer = door.next(deadline, cancel);
+    Result<AcceptedPeer> peer = door.next(deadline, watched);
     std::optional<Error> objection;
     if (!peer) {
       objection = peer.error().code == ErrorCode::kTimeout
                       ? did_not_come(roster, self, door, timeout)
-                      : peer.error();
+                      : obstacle_of(peer.error(), watched, peers);
     } else {
       if (peer->handshake.purpose != Purpose::kRendezvous) continue;
       objection = objection_to(peer->introduction, self, roster);
       peers.push_back(*std::move(peer));
+      watched.push_back({peers.back().socket.get(), POLLRDHUP, 0});
     }
     if (objection) {
       refuse(*objection, peers, Clock::now() + std::chrono::seconds(1));
@@ -166,20 +188,21 @@ Result<Roster> gather(Acceptor& door, const RankIdentity& self, const Terms& ter
 Status hand_out(const Roster& roster, const std::vector<AcceptedPeer>& peers, Deadline deadline) {
   const Bytes answer = encode_roster(roster);
   for (const AcceptedPeer& peer : peers) {
-    const RankIdentity& who = peer.introduction;
     if (Status sent = send_all(peer.socket, peer.handshake.seal(kLabel, answer), deadline); !sent) {
-      return Error{
-          ErrorCode::kPeerLost,
-          who.name() + " is gone: it ended while the ranks joined (" + sent.error().message + ")",
-          "see the last output of that rank", who.rank, who.host};
+      return ended_while_joining(peer.introduction, sent.error().message);
     }
   }
   return {};
 }
 
 Result<Roster> receive_roster(const Descriptor& socket, const Handshake& handshake,
-                              const RankIdentity& self, Deadline deadline) {
-  Result<Bytes> answer = receive_sealed(socket, handshake, kLabel, kLongestAnswer, deadline);
+                              const RankIdentity& self, Deadline deadline, int cancel) {
+  Result<Bytes> answer =
+      receive_sealed(socket, handshake, kLabel, kLongestAnswer, deadline, cancel);
+  if (!answer && answer.error().code == ErrorCode::kTimeout && is_readable(cancel)) {
+    return Error{ErrorCode::kPeerLost,
+                 self.name() + " was cancelled while it waited for the other ranks"};
+  }
   if (!answer && answer.error().code == ErrorCode::kTimeout) {
     return Error{ErrorCode::kTimeout,
                  "rank 0 still waited for other ranks at the time limit of " + self.name(),

@@ -42,11 +42,12 @@ struct Roster {
 };
 
 /// On rank 0: waits for all other ranks at `door`, and closes it then. `self` is rank 0's own
-/// identity. `peers` receives the connections, in any order; they wait for an answer. `cancel`: see
-/// Acceptor::next().
+/// identity. `peers` receives the connections, in any order; they wait for an answer. `cancel` is a
+/// descriptor whose readability ends the wait; -1: none.
 ///
-/// Errors: kMismatch (another world size, a duplicate rank or one out of range; the message names
-/// both sides, and the peers have received it), kTimeout naming the missing ranks.
+/// Errors, which the peers have received: kMismatch (another world size, a duplicate rank or one
+/// out of range; the message names both sides), kPeerLost naming a rank that came and ended,
+/// kTimeout naming the missing ranks.
 Result<Roster> gather(Acceptor& door, const RankIdentity& self, const Terms& terms,
                       std::vector<AcceptedPeer>& peers, Deadline deadline,
                       std::chrono::milliseconds timeout, int cancel);
@@ -58,8 +59,9 @@ Status hand_out(const Roster& roster, const std::vector<AcceptedPeer>& peers, De
 
 /// On other ranks: receives the roster after introduce().
 ///
-/// Errors: the reason why rank 0 refused, kPeerLost if rank 0 ended before, kTimeout.
+/// Errors: the reason why rank 0 refused, kPeerLost if rank 0 ended before or `cancel` turned
+/// readable, kTimeout.
 Result<Roster> receive_roster(const Descriptor& socket, const Handshake& handshake,
-                              const RankIdentity& self, Deadline deadline);
+                              const RankIdentity& self, Deadline deadline, int cancel = -1);
 
 }  // namespace muster::collective

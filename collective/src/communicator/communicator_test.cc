@@ -388,6 +388,17 @@ TEST_P(WorldsOf, LeaveABarrierOnlyWhenAllHaveEntered) {
   });
 }
 
+// More than fill the memory in which the ranks of a host announce what they send.
+TEST(Communicator, ExchangesNothingAnyNumberOfTimes) {
+  spawn_ranks(2, [](Communicator& world) {
+    const std::vector<std::uint64_t> none(2, 0);
+    for (int i = 0; i < 70'000; ++i) {
+      const Status done = world.all_to_all(nullptr, none, nullptr, none);
+      ASSERT_TRUE(done) << "call " << i << ": " << done.error().to_string();
+    }
+  });
+}
+
 TEST(Communicator, ReportsItsRankAndSize) {
   std::atomic<int> ranks = 0;
   spawn_ranks(4, [&](Communicator& world) {

@@ -26,6 +26,7 @@ struct Hub {
   std::map<std::pair<int, int>, std::deque<Message>> boxes;  // by sender and receiver
   FakeTraits traits;
   std::uint64_t largest = 0;
+  std::map<int, std::vector<std::uint64_t>> reduced;  // by rank: the lengths of its pieces
 };
 
 Hub& hub() {
@@ -99,8 +100,8 @@ const char* last_error(void* state) {
   return state_of(state).error.c_str();
 }
 
-int is_device(void*, const void*) {
-  return 0;
+int is_device(void* state, const void*) {
+  return state_of(state).world.rank == hub().traits.device_rank ? 1 : 0;
 }
 
 int reduces(void*, const MusterPluginReduction* reduction) {
@@ -150,12 +151,18 @@ int sum(State& state, const float* in, float* out, std::uint64_t count) {
   return 0;
 }
 
+void note_piece(const State& state, std::uint64_t count) {
+  const std::lock_guard lock(hub().mutex);
+  hub().reduced[state.world.rank].push_back(count);
+}
+
 int all_reduce(void* opaque, const MusterPluginPiece* pieces, std::uint64_t count,
                const MusterPluginReduction*) {
   State& state = state_of(opaque);
   if (break_here(state) != 0) return 1;
   for (std::uint64_t i = 0; i < count; ++i) {
     const MusterPluginPiece& piece = pieces[i];
+    note_piece(state, piece.count);
     if (sum(state, static_cast<const float*>(piece.in), static_cast<float*>(piece.out),
             piece.count) != 0) {
       return 1;
@@ -197,6 +204,7 @@ void reset_fake(const FakeTraits& traits) {
   hub().boxes.clear();
   hub().traits = traits;
   hub().largest = 0;
+  hub().reduced.clear();
 }
 
 std::uint64_t largest_message() {
@@ -204,24 +212,40 @@ std::uint64_t largest_message() {
   return hub().largest;
 }
 
+std::vector<std::uint64_t> reduced_pieces(int rank) {
+  const std::lock_guard lock(hub().mutex);
+  return hub().reduced[rank];
+}
+
+namespace {
+
+constexpr MusterPlugin plugin_that(bool takes_lists) {
+  return {.version = MUSTER_PLUGIN_VERSION,
+          .name = "Fake",
+          .takes_lists = takes_lists ? 1 : 0,
+          .prepare = prepare,
+          .open = open,
+          .close = close,
+          .last_error = last_error,
+          .is_device = is_device,
+          .reduces = reduces,
+          .all_reduce = all_reduce,
+          .reduce = reduce,
+          .reduce_scatter = nullptr,
+          .all_gather = all_gather,
+          .broadcast = broadcast,
+          .all_to_all = all_to_all,
+          .send = send,
+          .receive = receive};
+}
+
+}  // namespace
+
 const MusterPlugin& fake_plugin() {
-  static constexpr MusterPlugin kPlugin = {.version = MUSTER_PLUGIN_VERSION,
-                                           .name = "Fake",
-                                           .prepare = prepare,
-                                           .open = open,
-                                           .close = close,
-                                           .last_error = last_error,
-                                           .is_device = is_device,
-                                           .reduces = reduces,
-                                           .all_reduce = all_reduce,
-                                           .reduce = reduce,
-                                           .reduce_scatter = nullptr,
-                                           .all_gather = all_gather,
-                                           .broadcast = broadcast,
-                                           .all_to_all = all_to_all,
-                                           .send = send,
-                                           .receive = receive};
-  return kPlugin;
+  static constexpr MusterPlugin kPacked = plugin_that(false);
+  static constexpr MusterPlugin kLists = plugin_that(true);
+  const std::lock_guard lock(hub().mutex);
+  return hub().traits.takes_lists ? kLists : kPacked;
 }
 
 }  // namespace muster::collective::testing

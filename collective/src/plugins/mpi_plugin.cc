@@ -433,6 +433,7 @@ extern "C" __attribute__((visibility("default"))) const MusterPlugin* muster_col
   using namespace muster::collective;
   static constexpr MusterPlugin kPlugin = {.version = MUSTER_PLUGIN_VERSION,
                                            .name = MUSTER_PLUGIN_NAME,
+                                           .takes_lists = 0,
                                            .prepare = prepare,
                                            .open = open,
                                            .close = close,

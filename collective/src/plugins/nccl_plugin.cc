@@ -411,6 +411,7 @@ extern "C" __attribute__((visibility("default"))) const MusterPlugin* muster_col
   using namespace muster::collective::nccl;
   static constexpr MusterPlugin kPlugin = {.version = MUSTER_PLUGIN_VERSION,
                                            .name = "NCCL",
+                                           .takes_lists = 1,
                                            .prepare = prepare,
                                            .open = open,
                                            .close = close,

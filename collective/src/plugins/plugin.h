@@ -16,7 +16,7 @@ extern "C" {
 
 // Incremented when anything in this header changes. A name of C.
 // NOLINTNEXTLINE(readability-identifier-naming)
-enum { MUSTER_PLUGIN_VERSION = 1 };
+enum { MUSTER_PLUGIN_VERSION = 2 };
 
 // The world that a plug-in is opened for.
 struct MusterPluginWorld {
@@ -54,6 +54,11 @@ struct MusterPluginPiece {
 struct MusterPlugin {
   int version;       // MUSTER_PLUGIN_VERSION
   const char* name;  // for messages: "Open MPI"
+
+  // 1: all_reduce() gets each list of pieces as it is. 0: the library copies small pieces into one
+  // buffer first, which requires that is_device() is always 0. Where a buffer lies may differ
+  // between ranks, the division of a call may not, so this does not depend on the buffers.
+  int takes_lists;
 
   // Prepares this process for open(), or writes the obstacle to `why`. The ranks exchange the
   // outcomes before they continue.

@@ -148,7 +148,7 @@ Status PluginBackend::all_reduce(const Call& call, Pieces pieces) {
   if (Status met = begin(call); !met) return met;
   const Result<Way> way = way_of(call, on_device);
   if (!way) return fail(way.error());
-  if (*way == Way::kPlugin && (on_device || pieces.size() == 1)) {
+  if (*way == Way::kPlugin && (plugin_.takes_lists != 0 || pieces.size() == 1)) {
     std::vector<MusterPluginPiece> list;
     for (const Piece& piece : pieces) list.push_back({piece.in, piece.out, piece.count});
     const MusterPluginReduction reduction = plugin_reduction_of(call.type, call.reduction);

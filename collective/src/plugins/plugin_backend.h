@@ -30,7 +30,8 @@ struct PluginOptions {
   /// The size of the chunks of an exchange, and of its buffer.
   std::uint64_t exchange_bytes = std::uint64_t{4} << 20;
 
-  /// Lists of tensors up to this total size are copied into one buffer.
+  /// Lists of tensors up to this total size are copied into one buffer, unless the plug-in takes
+  /// lists.
   std::uint64_t fusion_bytes = std::uint64_t{1} << 20;
 };
 

@@ -122,6 +122,27 @@ TEST_P(WithAndWithoutItsOwnSum, SmallAndLargeTensorsOfAListAreReduced) {
   });
 }
 
+// A rank that has joined contributes zeros of the host while others reduce the memory of a device.
+TEST(PluginBackend, DividesAListAlikeWhereverItsBuffersLie) {
+  reset_fake({.sums_floats = true, .takes_lists = true, .device_rank = 1});
+  on_ranks(3, [](World& world, Backend& backend) {
+    std::vector<std::vector<float>> tensors = {values_of(world.rank, 3), values_of(world.rank, 5)};
+    std::vector<Piece> pieces;
+    for (std::vector<float>& tensor : tensors) {
+      pieces.push_back({bytes_of(tensor), bytes_of(tensor), tensor.size()});
+    }
+    const Call call = reduce_call(CallKind::kAllReduce, DataType::kFloat32, ReduceOp::kSum, 8);
+    const Status done = backend.all_reduce(call, pieces);
+    ASSERT_TRUE(done) << done.error().to_string();
+    for (const std::vector<float>& tensor : tensors) {
+      for (std::size_t i = 0; i < tensor.size(); ++i) ASSERT_EQ(tensor[i], sum_at(i));
+    }
+  });
+  for (const int rank : {0, 1, 2}) {
+    EXPECT_EQ(testing::reduced_pieces(rank), (std::vector<std::uint64_t>{3, 5})) << rank;
+  }
+}
+
 TEST_P(WithAndWithoutItsOwnSum, ReduceAndReduceScatterMatchTheReference) {
   on_ranks(3, [](World& world, Backend& backend) {
     const std::vector<float> in = values_of(world.rank, 90);

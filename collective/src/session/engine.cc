@@ -246,9 +246,7 @@ Result<Ticket> Engine::hand_over(const Label& label, const Call& call,
     const std::lock_guard lock(mutex_);
     if (join_ != nullptr) return bad(name, "this rank has joined and cannot hand over operations");
     auto found = known_.find(name);
-    if (found == known_.end()) found = known_.try_emplace(std::string(name)).first;
-    Known& known = found->second;
-    if (known.in_flight != nullptr) {
+    if (found != known_.end() && found->second.in_flight != nullptr) {
       return bad(name, "an operation of this name is in flight; wait for it, or use another name");
     }
     find_memory(call, lengths, buffers);
@@ -262,6 +260,9 @@ Result<Ticket> Engine::hand_over(const Label& label, const Call& call,
       operation.state.store(Operation::kDone, std::memory_order_release);
       return ticket;
     }
+    // Only names of operations in flight are added: nothing removes the name of a refused one.
+    if (found == known_.end()) found = known_.try_emplace(std::string(name)).first;
+    Known& known = found->second;
     known.in_flight = &operation;
     operation.memory.swap(wanted_memory_);
     memory_in_use_.add(operation, operation.memory);
@@ -276,6 +277,11 @@ Result<Ticket> Engine::hand_over(const Label& label, const Call& call,
   if (alone != nullptr) return carry_out_alone(*alone);
   tell_coordinator(message, tally_of(name));
   return ticket;
+}
+
+std::size_t Engine::known_names() const {
+  const std::lock_guard lock(mutex_);
+  return known_.size();
 }
 
 // A world of one rank agrees on every operation at once, and its names are not stored.

@@ -69,6 +69,9 @@ class Engine {
   void mark_cycles(bool marks) { marks_cycles_ = marks; }
   shm::Arena* arena() const { return base_.arena; }
 
+  /// The number of names that this rank stores. For tests.
+  std::size_t known_names() const;
+
   /// The memory of an operation.
   struct Buffers {
     std::span<const Tensor> tensors = {};

@@ -3,12 +3,28 @@
 #include <algorithm>
 #include <new>
 #include <optional>
+#include <stdexcept>
 
 #include "call/arguments.h"
 #include "control/monitor.h"
 #include "session/channel.h"
 
 namespace muster::collective::session {
+namespace {
+
+// Makes `buffer` that long, with zeros where it grows. False if there is no memory.
+bool try_to_resize(std::vector<std::byte>& buffer, std::uint64_t bytes) {
+  try {
+    buffer.resize(bytes);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  } catch (const std::length_error&) {
+    return false;
+  }
+}
+
+}  // namespace
 
 void Operation::sleep_until_done(Monitor* monitor, std::optional<Deadline> limit,
                                  const std::function<void()>& look) {
@@ -126,7 +142,12 @@ Status Executor::all_reduce(std::span<Item> items) {
   for (const Item& item : items) {
     if (item.operation == nullptr) missing += bytes_of(item.agreed->request);
   }
-  zeros_.assign(missing, std::byte{0});
+  zeros_.clear();
+  if (!try_to_resize(zeros_, missing)) {
+    return out_of_memory("no memory for the " + std::to_string(missing) +
+                         " bytes of zeros that it contributes to '" + items.front().agreed->name +
+                         "'");
+  }
   std::byte* place = zeros_.data();
   pieces_.clear();
   for (const Item& item : items) {
@@ -194,20 +215,22 @@ std::byte* Executor::room_for(Operation& operation, std::span<const std::uint64_
   const std::uint64_t total = sum_of(bytes);
   auto* const room = static_cast<std::byte*>(operation.allocate(bytes));
   if (room != nullptr || total == 0) return room;
-  status = Error{.code = ErrorCode::kSystem,
-                 .message = "no memory for the " + std::to_string(total) + " bytes of '" +
-                            operation.name + "'"};
-  try {
-    nowhere_.resize(total);
-    return nowhere_.data();
-  } catch (const std::bad_alloc&) {
-    Error error = status.error();
-    error.rank = base_.world.rank;
-    error.host = base_.world.hosts[static_cast<std::size_t>(base_.world.rank)];
-    error.message = base_.world.name_of(base_.world.rank) + " has " + error.message;
-    status = base_.world.monitor ? base_.world.monitor->fail(error) : error;
-    return nullptr;
-  }
+  const std::string what =
+      "no memory for the " + std::to_string(total) + " bytes of '" + operation.name + "'";
+  status = Error{.code = ErrorCode::kSystem, .message = what};
+  if (try_to_resize(nowhere_, total)) return nowhere_.data();
+  status = out_of_memory(what);
+  return nullptr;
+}
+
+// This rank cannot take part in a call that the other ranks enter, so the world fails.
+Error Executor::out_of_memory(const std::string& what) {
+  const World& world = base_.world;
+  Error error{.code = ErrorCode::kSystem,
+              .message = world.name_of(world.rank) + " has " + what,
+              .rank = world.rank,
+              .host = world.hosts[static_cast<std::size_t>(world.rank)]};
+  return world.monitor ? world.monitor->fail(std::move(error)) : error;
 }
 
 }  // namespace muster::collective::session

@@ -151,6 +151,7 @@ class Executor {
   Call numbered(Call call);
   void add_zeros(const Request& request, std::byte*& place);
   std::byte* room_for(Operation& operation, std::span<const std::uint64_t> bytes, Status& status);
+  Error out_of_memory(const std::string& what);
 
   SessionBase& base_;
   Backend& backend_;

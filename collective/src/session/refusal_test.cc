@@ -12,6 +12,7 @@
 #include <sstream>
 #include <thread>
 
+#include "session/engine.h"
 #include "session/session_fixture.h"
 
 namespace muster::collective::session {
@@ -381,6 +382,71 @@ TEST_P(SessionRefusal, FailsOnlyTheOperationThatGetsNoMemory) {
     }
     EXPECT_OK(session.wait(ticket_of(session.barrier("b"))));
   });
+}
+
+// The zeros of a rank that has joined, for an operation of a rank with more memory.
+TEST(Executor, FailsTheWorldIfThereIsNoMemoryForZeros) {
+  std::vector<std::uint64_t> counts = {std::uint64_t{1} << 60};  // longer than any vector
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  counts.push_back(std::uint64_t{1} << 59);  // a sanitizer ends the process
+#endif
+  for (const std::uint64_t count : counts) {
+    World world{.rank = 1, .size = 2, .hosts = {"a", "b"}};
+    world.monitor = std::make_unique<Monitor>(
+        MonitorOptions{.rank = 1, .host = "b", .timeout = testing::kPatience}, std::vector<Link>());
+    SoloBackend backend;
+    SessionBase base{.world = world, .backend = &backend};
+    Executor executor(base);
+    const Call call{.kind = CallKind::kAllReduce,
+                    .type = DataType::kFloat64,
+                    .reduction = ReduceOp::kSum,
+                    .count = count};
+    const Agreed agreed{.name = "w", .request = {.call = call, .lengths = {}}, .gathered = {}};
+    Item item{.agreed = &agreed};
+
+    executor.carry_out({&item, 1});
+
+    ASSERT_FALSE(item.outcome);
+    EXPECT_EQ(item.outcome.error().code, ErrorCode::kSystem);
+    EXPECT_EQ(item.outcome.error().message, "rank 1 on host b has no memory for the " +
+                                                std::to_string(8 * count) +
+                                                " bytes of zeros that it contributes to 'w'");
+    EXPECT_EQ(item.outcome.error().rank, 1);
+    EXPECT_TRUE(world.monitor->failed());
+  }
+}
+
+// A world of one rank, whose operation is in flight while it asks for the memory of its result.
+TEST(Engine, StoresNoNameOfAnOperationThatItRefused) {
+  World world{.hosts = {"a"}};
+  SoloBackend backend;
+  Engine engine({.world = world, .backend = &backend}, {});
+  ASSERT_TRUE(engine.start());
+  std::vector<float> values(4);
+  std::vector<float> all(4);
+  const std::uint64_t bytes = values.size() * sizeof(float);
+  const auto reduce = [&](const std::string& name) {
+    const Tensor tensor{values.data(), values.data(), values.size()};
+    return engine.hand_over(name,
+                            {.kind = CallKind::kAllReduce,
+                             .type = DataType::kFloat32,
+                             .reduction = ReduceOp::kSum,
+                             .count = values.size()},
+                            {}, {.tensors = {&tensor, 1}});
+  };
+  const auto allocate = [&](std::span<const std::uint64_t>) {
+    const std::size_t before = engine.known_names();
+    for (int i = 0; i < 10; ++i) EXPECT_FALSE(reduce("refused " + std::to_string(i)));
+    EXPECT_EQ(engine.known_names(), before);
+    return all.data();
+  };
+  const Result<Ticket> gathered = engine.hand_over("g", {.kind = CallKind::kAllGather}, {&bytes, 1},
+                                                   {.in = values.data(), .allocate = allocate});
+  EXPECT_OK(engine.wait(ticket_of(gathered), std::nullopt).value());
+  EXPECT_OK(engine.wait(ticket_of(reduce("r")), std::nullopt).value());
+  engine.leave();
+  EXPECT_FALSE(engine.wait(ticket_of(reduce("late")), std::nullopt).value());
+  EXPECT_EQ(engine.known_names(), 0u);
 }
 
 TEST_P(SessionRefusal, FailsPendingOperationsWhenARankLeaves) {

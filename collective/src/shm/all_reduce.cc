@@ -58,9 +58,9 @@ Status ShmBackend::all_reduce(const Call& call, Pieces pieces) {
     if (!meet_all()) return outcome(false);
     if (arena_serves(bytes)) return outcome(reduce_in_arena(pieces, kernel, count));
   }
-  Stores stores;
-  return outcome(stores_for(bytes, stores) &&
-                 reduce_staged(waits_for_notes ? nullptr : &call, pieces, kernel, count, stores));
+  const Stores stores = stores_for(bytes);
+  return outcome(reduce_staged(waits_for_notes ? nullptr : &call, pieces, kernel, count, stores) &&
+                 measure_again(bytes));
 }
 
 std::string ShmBackend::describe(DataType type, std::uint64_t bytes) const {
@@ -81,9 +81,9 @@ Status ShmBackend::reduce(const Call& call, const std::byte* in, std::byte* out)
   const Piece piece{in, root == host_.self ? out : const_cast<std::byte*>(in), call.count};
   const std::uint64_t bytes = call.count * kernel.bytes_in();
   if (bytes <= Entry::kInline) return outcome(reduce_inline(call, {&piece, 1}, kernel, root));
-  Stores stores;
-  return outcome(stores_for(bytes, stores) &&
-                 reduce_in_slices(&call, {&piece, 1}, kernel, call.count, stores, root));
+  return outcome(
+      reduce_in_slices(&call, {&piece, 1}, kernel, call.count, stores_for(bytes), root) &&
+      measure_again(bytes));
 }
 
 bool ShmBackend::reduce_staged(const Call* call, Pieces pieces, const Kernel& kernel,

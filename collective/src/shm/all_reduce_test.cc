@@ -142,6 +142,33 @@ TEST_P(ShmAllReduce, WorksIfOnlySomeRanksUseTheArena) {
       kArena);
 }
 
+// In some of the calls the ranks measure their distance, which takes calls of its own.
+TEST_P(ShmAllReduce, WorksAgainAndAgainIfOnlySomeRanksUseTheArena) {
+  const int size = GetParam();
+  constexpr std::uint64_t kArena = 1 << 20;
+  constexpr std::uint64_t kCount = 32 << 10;
+  const Layout layout = layout_of(size, kArena);
+  on_host(
+      size,
+      [&](ShmBackend& host, int rank) {
+        const std::vector<float> inputs = values_of(rank, kCount);
+        std::vector<float> apart(kCount);
+        float* const shared = reinterpret_cast<float*>(host.memory() + layout.arenas +
+                                                       static_cast<std::uint64_t>(rank) * kArena);
+        for (std::uint64_t sequence = 1; sequence <= 200; ++sequence) {
+          // All ranks, some of them, or none: the turns have different lengths.
+          const bool uses_arena = sequence % 5 == 0 || (rank % 2 == 0 && sequence % 7 != 0);
+          float* const values = uses_arena ? shared : apart.data();
+          std::ranges::copy(inputs, values);
+          const Piece piece = piece_of(values, values, kCount);
+          const Status done = host.all_reduce(sum_call(kCount, sequence), {&piece, 1});
+          ASSERT_TRUE(done) << "call " << sequence << ": " << done.error().to_string();
+          expect_sums(values, kCount, size);
+        }
+      },
+      kArena);
+}
+
 TEST_P(ShmAllReduce, RoundsSixteenBitFloatsOnce) {
   const int size = GetParam();
   on_host(size, [size](ShmBackend& host, int rank) {

@@ -41,8 +41,7 @@ Status ShmBackend::broadcast(const Call& call, std::byte* data) {
     return {};
   }
   const std::uint64_t chunk = chunk_bytes();
-  Stores stores;
-  if (!stores_for(call.count, stores)) return outcome(false);
+  const Stores stores = stores_for(call.count);
   if (!sends) {
     enter(call, nullptr, 0);
     if (!meet_all()) return outcome(false);
@@ -63,7 +62,7 @@ Status ShmBackend::broadcast(const Call& call, std::byte* data) {
     }
     rings_.consume(cell + bytes);
   }
-  return outcome(!sends || meet_all());
+  return outcome((!sends || meet_all()) && measure_again(call.count));
 }
 
 bool ShmBackend::gather_inline(const Call& call, const std::byte* part, std::byte* all,
@@ -84,8 +83,7 @@ Status ShmBackend::all_gather(const Call& call, const std::byte* part, std::byte
   const std::uint64_t longest = longest_of(bytes);
   if (longest <= Entry::kInline) return outcome(gather_inline(call, part, all, bytes));
   const std::uint64_t chunk = chunk_bytes();
-  Stores stores;
-  if (!stores_for(longest, stores)) return outcome(false);
+  const Stores stores = stores_for(longest);
   const std::uint64_t own = bytes[static_cast<std::size_t>(host_.self)];
   for (std::uint64_t round = 0; round * chunk < longest; ++round) {
     const std::uint64_t reserved = part_of(longest, chunk, round);
@@ -115,7 +113,7 @@ Status ShmBackend::all_gather(const Call& call, const std::byte* part, std::byte
     }
     rings_.consume(cell + reserved);
   }
-  return {};
+  return outcome(measure_again(longest));
 }
 
 // Each rank publishes how much it sends to each other rank. The longest message determines the
@@ -125,7 +123,8 @@ Status ShmBackend::all_to_all(const Call& call, const std::byte* in, PerRank sen
   const auto n = static_cast<std::uint64_t>(size());
   const auto self = static_cast<std::size_t>(host_.self);
   const std::uint64_t table = rings_.reserve(n * sizeof(std::uint64_t));
-  if (!rings_.await_room(table + n * sizeof(std::uint64_t))) return outcome(false);
+  const std::uint64_t table_end = table + n * sizeof(std::uint64_t);
+  if (!rings_.await_room(table_end)) return outcome(false);
   std::memcpy(rings_.at(host_.self, table), sent.data(), sent.size_bytes());
   enter(call, nullptr, 0);
   if (!meet_all()) return outcome(false);
@@ -142,6 +141,8 @@ Status ShmBackend::all_to_all(const Call& call, const std::byte* in, PerRank sen
                    "a rank must receive the number of bytes that its peer sends"});
     }
   }
+  // Otherwise the first round releases the table with its own cell.
+  if (longest == 0) rings_.consume(table_end);
   const std::uint64_t chunk = std::max<std::uint64_t>(chunk_bytes() / n / 64 * 64, 64);
   for (std::uint64_t round = 0; round * chunk < longest; ++round) {
     const std::uint64_t cell = rings_.reserve(chunk * n);
@@ -178,8 +179,8 @@ Status ShmBackend::reduce_scatter(const Call& call, const std::byte* in, std::by
   const std::uint64_t longest = longest_of(counts);
   const std::uint64_t chunk =
       std::min(std::max<std::uint64_t>(chunk_bytes() / n / 64 * 64, 64) / element, longest);
-  Stores stores;
-  if (!stores_for(longest * element * n, stores)) return outcome(false);
+  const std::uint64_t padded_bytes = longest * element * n;
+  const Stores stores = stores_for(padded_bytes);
   enter(call, nullptr, 0);
   if (!meet_all()) return outcome(false);
   for (std::uint64_t round = 0; round * chunk < longest; ++round) {
@@ -209,7 +210,7 @@ Status ShmBackend::reduce_scatter(const Call& call, const std::byte* in, std::by
     if (length > 0) kernel(inputs_.data(), size(), out + round * part_bytes, length);
     rings_.consume(end);
   }
-  return {};
+  return outcome(measure_again(padded_bytes));
 }
 
 // Send and receive within a host: a small ring for each ordered pair of ranks. A message is its

@@ -96,14 +96,17 @@ bool ShmBackend::measure_distance(int meetings) {
 // If the ranks are near, a plain store leaves the cache line where the reader finds it. If they are
 // far apart, a plain store first has to fetch the line back from the reader, at a few GB/s; a
 // streaming store does not. The host of a virtual machine may move its processors at any time
-// without notice, so the distance is measured again regularly: by all ranks in the same call, since
-// they count calls alike.
-bool ShmBackend::stores_for(std::uint64_t bytes, Stores& stores) {
-  stores = Stores::kCached;
+// without notice, so the distance is measured again regularly.
+Stores ShmBackend::stores_for(std::uint64_t bytes) const {
+  return far_ && bytes >= kLargeCall && !waiter_.crowded() ? Stores::kStreaming : Stores::kCached;
+}
+
+// Called at the end of each staged call, when all ranks have entered it and know that it was
+// staged: so all ranks count alike, and measure after the same call. Before an all-reduce a rank
+// whose buffers are not in the arena cannot know whether the others enter the call first.
+bool ShmBackend::measure_again(std::uint64_t bytes) {
   if (bytes < kLargeCall || waiter_.crowded()) return true;
-  if (++large_calls_ % kProbeEvery == 0 && !measure_distance(kProbe)) return false;
-  if (far_) stores = Stores::kStreaming;
-  return true;
+  return ++large_calls_ % kProbeEvery != 0 || measure_distance(kProbe);
 }
 
 // The entry of the call before the last call may be overwritten: all ranks have entered the last

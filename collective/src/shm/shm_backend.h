@@ -63,7 +63,8 @@ class ShmBackend final : public Backend {
   explicit ShmBackend(Host host);
   Status come_together();
   bool measure_distance(int meetings);
-  bool stores_for(std::uint64_t bytes, Stores& stores);
+  bool measure_again(std::uint64_t bytes);
+  Stores stores_for(std::uint64_t bytes) const;
 
   // All of these return false once the world has failed.
   void enter(const Call& call, const void* note, std::size_t bytes);

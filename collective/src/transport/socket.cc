@@ -224,12 +224,12 @@ void tune(const Descriptor& socket) {
 }
 
 // Waits until one of `events`, or an error that the next call on the socket will return. False
-// after the deadline.
-bool wait_for(const Descriptor& socket, short events, Deadline deadline) {
+// after the deadline, or once `cancel` is readable.
+bool wait_for(const Descriptor& socket, short events, Deadline deadline, int cancel = -1) {
   for (;;) {
-    pollfd entry = {socket.get(), events, 0};
-    const int ready = ::poll(&entry, 1, milliseconds_left(deadline));
-    if (ready > 0) return true;
+    std::array<pollfd, 2> entries = {{{socket.get(), events, 0}, {cancel, POLLIN, 0}}};
+    const int ready = ::poll(entries.data(), entries.size(), milliseconds_left(deadline));
+    if (ready > 0) return entries[0].revents != 0;
     if (ready == 0 && Clock::now() >= deadline) return false;
     if (ready < 0 && errno != EINTR) return true;
   }
@@ -303,14 +303,15 @@ Status finish_to_connect(const Descriptor& socket, const Address& address) {
   return {};
 }
 
-Result<Descriptor> connect_to(const Address& address, Deadline deadline) {
+Result<Descriptor> connect_to(const Address& address, Deadline deadline, int cancel) {
   Result<Connecting> connecting = begin_to_connect(address);
   if (!connecting) return connecting.error();
   const std::string what = "cannot connect to " + address.to_string();
   if (connecting->reason != 0 && connecting->reason != EINPROGRESS) {
     return system_error(what, connecting->reason);
   }
-  if (connecting->reason == EINPROGRESS && !wait_for(connecting->socket, POLLOUT, deadline)) {
+  if (connecting->reason == EINPROGRESS &&
+      !wait_for(connecting->socket, POLLOUT, deadline, cancel)) {
     return system_error(what, ETIMEDOUT);
   }
   if (Status done = finish_to_connect(connecting->socket, address); !done) return done.error();
@@ -390,16 +391,22 @@ Status send_all(const Descriptor& socket, ByteView bytes, Deadline deadline) {
   return {};
 }
 
-Status receive_all(const Descriptor& socket, std::span<std::byte> bytes, Deadline deadline) {
+Status receive_all(const Descriptor& socket, std::span<std::byte> bytes, Deadline deadline,
+                   int cancel) {
   while (!bytes.empty()) {
     const Transfer received = receive_some(socket, bytes);
     if (received.outcome == Transfer::Outcome::kEnded) {
       return Error{ErrorCode::kPeerLost, reason_of_end(received.reason)};
     }
     bytes = bytes.subspan(received.bytes);
-    if (received.bytes == 0 && !wait_for(socket, POLLIN, deadline)) return not_in_time();
+    if (received.bytes == 0 && !wait_for(socket, POLLIN, deadline, cancel)) return not_in_time();
   }
   return {};
+}
+
+bool is_readable(int descriptor) {
+  pollfd entry = {descriptor, POLLIN, 0};
+  return ::poll(&entry, 1, 0) > 0;
 }
 
 }  // namespace muster::collective

@@ -116,7 +116,8 @@ Address local_address(int socket);
 Address peer_address(int socket);
 
 // Stream sockets, TCP and unix: non-blocking, close-on-exec, without Nagle's delay. A deadline
-// bounds every wait. Writing to a closed connection is an error, never a SIGPIPE.
+// bounds every wait. `cancel` is a descriptor whose readability ends the wait like the deadline;
+// -1: none. Writing to a closed connection is an error, never a SIGPIPE.
 //
 // Errors: kSystem with the system's reason, kTimeout after the deadline.
 
@@ -124,7 +125,7 @@ Address peer_address(int socket);
 Result<Descriptor> listen_on(const Address& address);
 
 /// Makes one attempt to connect.
-Result<Descriptor> connect_to(const Address& address, Deadline deadline);
+Result<Descriptor> connect_to(const Address& address, Deadline deadline, int cancel = -1);
 
 /// The same in two steps, for callers that poll several sockets. begin_to_connect() starts to
 /// connect; once the socket is writable, finish_to_connect() returns the outcome. If the queue of a
@@ -141,7 +142,11 @@ Result<Descriptor> accept_from(const Descriptor& listener);
 
 /// Sends or receives all of `bytes`. kPeerLost if the connection ends before.
 Status send_all(const Descriptor& socket, ByteView bytes, Deadline deadline);
-Status receive_all(const Descriptor& socket, std::span<std::byte> bytes, Deadline deadline);
+Status receive_all(const Descriptor& socket, std::span<std::byte> bytes, Deadline deadline,
+                   int cancel = -1);
+
+/// Whether a descriptor is readable now; false for -1.
+bool is_readable(int descriptor);
 
 /// Sends a copy of a descriptor to the process at the other end of a unix socket, with one byte; -1
 /// sends the byte alone. The buffer of a new connection always has room for it.

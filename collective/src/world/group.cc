@@ -39,18 +39,6 @@ Status check_list(const World& parent, std::span<const int> ranks) {
                "only the members of a group call it, with the same list"};
 }
 
-// Opens the rendezvous and invites the other members.
-Result<Descriptor> host_group(World& parent, std::span<const int> ranks,
-                              const GroupInvitations::Identity& group, Options& options) {
-  Result<Descriptor> listener = listen_on(parent.groups->reachable().with_port(0));
-  if (!listener) return listener;
-  options.rendezvous = local_address(listener->get()).to_string();
-  for (const int member : ranks.subspan(1)) {
-    GroupInvitations::invite(*parent.monitor, member, group, options.rendezvous);
-  }
-  return listener;
-}
-
 Error named(Error error, const World& parent, std::span<const int> ranks,
             std::chrono::milliseconds timeout) {
   if (error.code == ErrorCode::kTimeout) {
@@ -74,6 +62,47 @@ bool fails_with_its_world(const Error& error, const Monitor& world) {
   return world.failed();
 }
 
+// On the first rank.
+Result<std::unique_ptr<World>> host_group(World& parent, std::span<const int> ranks,
+                                          GroupInvitations::List& list, Options options,
+                                          const MemoryBytes& memory_bytes) {
+  GroupInvitations& groups = *parent.groups;
+  Monitor& monitor = *parent.monitor;
+  Result<Descriptor> listener = listen_on(groups.reachable().with_port(0));
+  if (!listener) return listener.error();
+  const std::uint64_t attempt = list.attempts++;
+  options.key = to_hex(groups.key_of(list, attempt));
+  options.rendezvous = local_address(listener->get()).to_string();
+  options.listener = listener->release();
+  GroupInvitations::invite(monitor, ranks.subspan(1), list, {attempt, options.rendezvous});
+  Result<std::unique_ptr<World>> world = join(options, memory_bytes, monitor.failure_descriptor());
+  if (!world) GroupInvitations::invite(monitor, ranks.subspan(1), list, {attempt});
+  return world;
+}
+
+// On the other ranks. The invitation may be that of an attempt that has failed, or fail before this
+// rank can connect: then the rank waits for another one.
+Result<std::unique_ptr<World>> follow_invitation(World& parent, std::span<const int> ranks,
+                                                 GroupInvitations::List& list, Options options,
+                                                 const MemoryBytes& memory_bytes) {
+  GroupInvitations& groups = *parent.groups;
+  Monitor& monitor = *parent.monitor;
+  const auto timeout = options.timeout.value_or(kDefaultTimeout);
+  const auto invitation = groups.await_invitation(list, monitor, Clock::now() + timeout);
+  if (!invitation) return named(invitation.error(), parent, ranks, timeout);
+  std::uint64_t attempt = 0;
+  const Finder find = [&]() -> Result<std::optional<Meeting>> {
+    const std::optional<GroupInvitations::Invitation> latest = groups.latest(list);
+    if (!latest) return std::optional<Meeting>();
+    attempt = latest->attempt;
+    return std::optional<Meeting>({latest->endpoint, groups.key_of(list, attempt)});
+  };
+  Result<std::unique_ptr<World>> world =
+      join(options, memory_bytes, monitor.failure_descriptor(), find);
+  if (world) groups.use(list, attempt);
+  return world;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<World>> join_group(World& parent, std::span<const int> ranks,
@@ -87,21 +116,11 @@ Result<std::unique_ptr<World>> join_group(World& parent, std::span<const int> ra
   options.rendezvous_file.clear();
   if (*options.size == 1) return join(options, memory_bytes);
 
-  const auto timeout = options.timeout.value_or(kDefaultTimeout);
-  const GroupInvitations::Identity group = parent.groups->next(ranks);
-  options.key = to_hex(group.key);
-  if (*options.rank == 0) {
-    Result<Descriptor> listener = host_group(parent, ranks, group, options);
-    if (!listener) return listener.error();
-    options.listener = listener->release();
-  } else {
-    Result<std::string> endpoint =
-        parent.groups->invitation(group, *parent.monitor, Clock::now() + timeout);
-    if (!endpoint) return named(endpoint.error(), parent, ranks, timeout);
-    options.rendezvous = *std::move(endpoint);
-  }
+  GroupInvitations::List& list = parent.groups->list_of(ranks);
+  const std::lock_guard turn(list.turn);
   Result<std::unique_ptr<World>> world =
-      join(options, memory_bytes, parent.monitor->failure_descriptor());
+      *options.rank == 0 ? host_group(parent, ranks, list, std::move(options), memory_bytes)
+                         : follow_invitation(parent, ranks, list, std::move(options), memory_bytes);
   // If the group could not form because its parent world failed, that failure is the reason.
   if (!world && fails_with_its_world(world.error(), *parent.monitor)) {
     return parent.monitor->failure();
@@ -114,54 +133,76 @@ GroupInvitations::GroupInvitations(Address reachable, Bytes key, Monitor& monito
   monitor.handle(Topic::kGroup, [this](int, Bytes payload) { take(std::move(payload)); });
 }
 
-GroupInvitations::Identity GroupInvitations::next(std::span<const int> ranks) {
-  std::uint64_t before = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    before = joined_[std::vector<int>(ranks.begin(), ranks.end())]++;
-  }
-  const ByteView list = std::as_bytes(ranks);
-  const ByteView count = std::as_bytes(std::span(&before, 1));
-  const Digest key = hmac(key_, {view_of("group"), list, count});
-  const Digest name = hmac(key_, {view_of("group name"), list, count});
-  return {to_hex(name), Bytes(key.begin(), key.end())};
+GroupInvitations::List& GroupInvitations::list_of(std::span<const int> ranks) {
+  const std::string name = to_hex(hmac(key_, {view_of("group name"), std::as_bytes(ranks)}));
+  const std::lock_guard lock(mutex_);
+  return list_named(name);
 }
 
-void GroupInvitations::invite(Monitor& monitor, int member, const Identity& group,
-                              const std::string& endpoint) {
-  monitor.send(member, Topic::kGroup, ByteWriter().text(group.name).text(endpoint).take());
+// Requires the lock.
+GroupInvitations::List& GroupInvitations::list_named(const std::string& name) {
+  List& list = lists_[name];
+  list.name = name;
+  return list;
 }
 
+Bytes GroupInvitations::key_of(const List& list, std::uint64_t attempt) const {
+  const Digest key =
+      hmac(key_, {view_of("group"), view_of(list.name), std::as_bytes(std::span(&attempt, 1))});
+  return {key.begin(), key.end()};
+}
+
+void GroupInvitations::invite(Monitor& monitor, std::span<const int> members, const List& list,
+                              const Invitation& invitation) {
+  const Bytes message =
+      ByteWriter().text(list.name).number(invitation.attempt).text(invitation.endpoint).take();
+  for (const int member : members) monitor.send(member, Topic::kGroup, message);
+}
+
+// Invitations of one rank arrive in order.
 void GroupInvitations::take(Bytes payload) {
   ByteReader reader(payload);
-  std::string name = reader.text();
+  const std::string name = reader.text();
+  const auto attempt = reader.number<std::uint64_t>();
   std::string endpoint = reader.text();
   if (!reader.ok()) return;
   const std::lock_guard lock(mutex_);
-  endpoints_[std::move(name)] = std::move(endpoint);
-  came_.notify_all();
+  std::optional<Invitation>& latest = list_named(name).latest;
+  if (endpoint.empty()) {
+    latest.reset();
+  } else {
+    latest = {attempt, std::move(endpoint)};
+    came_.notify_all();
+  }
 }
 
-Result<std::string> GroupInvitations::invitation(const Identity& group, Monitor& monitor,
-                                                 Deadline deadline) {
+Result<GroupInvitations::Invitation> GroupInvitations::await_invitation(List& list,
+                                                                        Monitor& monitor,
+                                                                        Deadline deadline) {
   const std::uint64_t subscription = monitor.on_failure([this] {
     const std::lock_guard lock(mutex_);
     came_.notify_all();
   });
-  std::string endpoint;
+  std::optional<Invitation> invitation;
   {
     std::unique_lock lock(mutex_);
-    came_.wait_until(lock, deadline,
-                     [&] { return endpoints_.contains(group.name) || monitor.failed(); });
-    if (const auto found = endpoints_.find(group.name); found != endpoints_.end()) {
-      endpoint = std::move(found->second);
-      endpoints_.erase(found);
-    }
+    came_.wait_until(lock, deadline, [&] { return list.latest || monitor.failed(); });
+    invitation = list.latest;
   }
   monitor.unsubscribe(subscription);
-  if (!endpoint.empty()) return endpoint;
+  if (invitation) return *std::move(invitation);
   if (monitor.failed()) return monitor.failure();
   return Error{ErrorCode::kTimeout, "the first rank of the group did not join"};
+}
+
+std::optional<GroupInvitations::Invitation> GroupInvitations::latest(const List& list) {
+  const std::lock_guard lock(mutex_);
+  return list.latest;
+}
+
+void GroupInvitations::use(List& list, std::uint64_t attempt) {
+  const std::lock_guard lock(mutex_);
+  if (list.latest && list.latest->attempt == attempt) list.latest.reset();
 }
 
 }  // namespace muster::collective

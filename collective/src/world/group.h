@@ -1,9 +1,14 @@
 // Groups: a world of some ranks of another world, the parent.
 //
 // The first rank of the group opens a rendezvous and sends its address to the members over the
-// monitors of the parent; then they join as at any rendezvous. The key of the group is derived from
-// the parent's key, from the list of ranks, and from the number of times that the list was joined
-// before. It is therefore never sent, and no two groups can be confused.
+// monitors of the parent; then they join as at any rendezvous. The first rank numbers its attempts,
+// and an invitation contains the number. The key of the group is derived from the parent's key,
+// from the list of ranks, and from that number. It is therefore never sent, and no two groups can
+// be confused.
+//
+// An attempt may fail, also on some of the ranks only, and members that come later must not try to
+// join it. So the first rank withdraws its invitation, and a member that cannot connect looks for a
+// later one.
 #pragma once
 
 #include <condition_variable>
@@ -11,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,7 +32,8 @@ namespace muster::collective {
 
 /// Joins `ranks`, which become ranks 0, 1, ... of the group in this order. Each member calls it
 /// with the same list. Members may join different groups in any order, also on several threads at
-/// once; groups of one list must be joined in the same order everywhere.
+/// once; groups of one list are joined one after the other, and must be joined in the same order
+/// everywhere. After an error the members may try again.
 ///
 /// Errors: kBadArgument if the list has duplicates, a rank outside of the world, or not this rank;
 /// the failure of `parent`, as soon as it fails; those of join(), with the ranks of the group.
@@ -44,33 +51,50 @@ class GroupInvitations {
 
   const Address& reachable() const { return reachable_; }
 
-  /// The name and the key of a group.
-  struct Identity {
-    std::string name;
-    Bytes key;
+  /// The rendezvous of one attempt of the first rank. An invitation without an endpoint withdraws
+  /// the one before.
+  struct Invitation {
+    std::uint64_t attempt = 0;
+    std::string endpoint = {};
   };
 
-  /// The identity of the next group of this list: different each time, equal on all members.
-  Identity next(std::span<const int> ranks);
+  /// The groups of one list of ranks.
+  struct List {
+    std::string name;
+    std::mutex turn;                   // of a thread to join a group of the list
+    std::uint64_t attempts = 0;        // of this rank, if it is the first; guarded by `turn`
+    std::optional<Invitation> latest;  // that this rank has received; guarded by the owner
+  };
 
-  /// Sends the address of a group's rendezvous to a member.
-  static void invite(Monitor& monitor, int member, const Identity& group,
-                     const std::string& endpoint);
+  /// Valid as long as this object.
+  List& list_of(std::span<const int> ranks);
 
-  /// Waits for the address of a group's rendezvous.
+  /// The key of the group of an attempt, equal on all members.
+  Bytes key_of(const List& list, std::uint64_t attempt) const;
+
+  static void invite(Monitor& monitor, std::span<const int> members, const List& list,
+                     const Invitation& invitation);
+
+  /// Waits for an invitation.
   ///
   /// Errors: the failure of the monitor's world, kTimeout.
-  Result<std::string> invitation(const Identity& group, Monitor& monitor, Deadline deadline);
+  Result<Invitation> await_invitation(List& list, Monitor& monitor, Deadline deadline);
+
+  /// The latest invitation, if it is valid: not withdrawn, and not used.
+  std::optional<Invitation> latest(const List& list);
+
+  /// Called when this rank has joined the group of an attempt.
+  void use(List& list, std::uint64_t attempt);
 
  private:
   void take(Bytes payload);
+  List& list_named(const std::string& name);
 
   const Address reachable_;
   const Bytes key_;
   std::mutex mutex_;
   std::condition_variable came_;
-  std::map<std::vector<int>, std::uint64_t> joined_;
-  std::map<std::string, std::string> endpoints_;  // by name of the group
+  std::map<std::string, List> lists_;  // by name
 };
 
 }  // namespace muster::collective

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <latch>
+#include <utility>
 
 #include "world/join.h"
 
@@ -85,6 +88,44 @@ TEST(Group, EndsAtOnceWhenTheWorldFails) {
     ASSERT_FALSE(group);
     EXPECT_EQ(group.error().message, failure.message);
   });
+}
+
+// The first rank has invited the other one to a rendezvous that is closed by then, or the other one
+// has waited for an invitation.
+TEST(Group, FormsAfterAnAttemptOfOneMemberAlone) {
+  constexpr std::array kBoth = {0, 1};
+  for (const Placement placement : {Placement::one_host(), Placement::host_each()}) {
+    for (const int early : kBoth) {
+      std::latch failed(1);
+      spawn_worlds(2, placement, [&](World& world) {
+        if (world.rank == early) {
+          const auto patience = std::exchange(world.options.timeout, std::chrono::milliseconds(50));
+          EXPECT_FALSE(join_group(world, kBoth, ample_memory));
+          world.options.timeout = patience;
+          failed.count_down();
+        }
+        failed.wait();
+        for (int again = 0; again < 2; ++again) {
+          const auto group = join_group(world, kBoth, ample_memory);
+          ASSERT_TRUE(group) << group.error().to_string();
+          EXPECT_EQ((*group)->rank, world.rank);
+        }
+      });
+    }
+  }
+}
+
+TEST(Group, OfOneListIsJoinedByOneThreadAtATime) {
+  constexpr std::array kBoth = {1, 0};
+  std::atomic<int> joined = 0;
+  spawn_worlds(2, Placement::one_host(), [&](World& world) {
+    testing::on_threads(4, [&](int) {
+      const auto group = join_group(world, kBoth, ample_memory);
+      ASSERT_TRUE(group) << group.error().to_string();
+      ++joined;
+    });
+  });
+  EXPECT_EQ(joined, 8);
 }
 
 TEST(Group, NamesTheFirstRankIfItDoesNotJoin) {

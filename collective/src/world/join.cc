@@ -165,14 +165,15 @@ Error MeshConnector::connection_timeout() const {
   return connection_error(error, static_cast<int>(first - awaited_.begin()));
 }
 
-Status check_rank_and_rendezvous(const Options& options) {
+Status check_rank_and_rendezvous(const Options& options, bool finds) {
   const bool placed =
       options.rank && options.size && *options.rank >= 0 && *options.rank < *options.size;
   if (!placed) {
     return Error{ErrorCode::kConfiguration, "the options have no valid rank and size",
                  "set rank and size, or let bootstrap_from_environment() do so"};
   }
-  if (*options.size > 1 && options.rendezvous.empty() && options.rendezvous_file.empty()) {
+  if (*options.size > 1 && !finds && options.rendezvous.empty() &&
+      options.rendezvous_file.empty()) {
     return Error{ErrorCode::kConfiguration, "the options have no rendezvous",
                  "set rendezvous and key, or rendezvous_file"};
   }
@@ -372,8 +373,9 @@ Status settle(const JoinContext& joining, RendezvousResult& gathered,
 }  // namespace
 
 Result<std::unique_ptr<World>> join(const Options& given, const MemoryBytes& memory_bytes,
-                                    int cancel) {
-  if (Status checked = check_rank_and_rendezvous(given); !checked) return checked.error();
+                                    int cancel, const Finder& find) {
+  const bool finds = static_cast<bool>(find);
+  if (Status checked = check_rank_and_rendezvous(given, finds); !checked) return checked.error();
   if (Status checked = check_choices(given); !checked) return checked.error();
   Options options = completed(given);
   if (*options.size == 1) return world_of_one(std::move(options));
@@ -387,7 +389,8 @@ Result<std::unique_ptr<World>> join(const Options& given, const MemoryBytes& mem
                       .terms = {options.transport, options.algorithm, options.streams.value_or(0)},
                       .deadline = Clock::now() + timeout,
                       .timeout = timeout,
-                      .cancel = cancel};
+                      .cancel = cancel,
+                      .find = find};
   Result<RendezvousResult> gathered = meet(joining);
   if (!gathered) return gathered.error();
   auto world = std::make_unique<World>();

@@ -4,13 +4,18 @@
 
 #include <gtest/gtest.h>
 #include <muster/collective/testing/worlds.h>
+#include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <thread>
 
+#include "bootstrap/acceptor.h"
+#include "bootstrap/meet.h"
 #include "transport/socket.h"
 #include "transport/test_deadline.h"
 
@@ -139,6 +144,71 @@ TEST(Join, NamesTheMissingRanks) {
   EXPECT_EQ(errors[0], expected);
   // Its own timeout may pass a moment before rank 0's message arrives.
   EXPECT_TRUE(errors[1] == expected || errors[1].starts_with("rank 0 still waited")) << errors[1];
+}
+
+// The other side of rank 1's connection is the test, which knows when rank 1 has introduced itself.
+TEST(Join, EndsWhenItIsCancelledWhileItWaitsForOtherRanks) {
+  std::vector<Options> world = world_of(3, std::chrono::minutes(10));
+  std::vector<Descriptor> listeners;
+  listeners.emplace_back(world[0].listener);
+  Acceptor rank_0(std::move(listeners), *parse_key(world[1].key), 3);
+  std::array<int, 2> cancel = {};
+  ASSERT_EQ(::pipe(cancel.data()), 0);
+  const Descriptor is_cancelled(cancel[0]);
+  const Descriptor cancels(cancel[1]);
+  Status outcome;
+  std::jthread rank_1([&] {
+    const auto joined = join(world[1], ample_memory, is_cancelled.get());
+    if (!joined) outcome = joined.error();
+  });
+  const Result<AcceptedPeer> peer = rank_0.next(soon());
+  EXPECT_TRUE(peer) << peer.error().to_string();
+  EXPECT_EQ(::write(cancels.get(), "x", 1), 1);
+  rank_1.join();
+
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code, ErrorCode::kPeerLost);
+  EXPECT_EQ(outcome.error().message,
+            "rank 1 on host host-1 was cancelled while it waited for the other ranks");
+}
+
+// Rank 2 never comes.
+TEST(Join, NamesARankThatCameAndEnded) {
+  const std::vector<Options> world = world_of(3);
+  std::jthread rank_1([&] {
+    const Result<Descriptor> socket = connect_to(resolve(world[1].rendezvous)->front(), soon());
+    ASSERT_TRUE(socket) << socket.error().to_string();
+    const RankIdentity self{.rank = 1, .size = 3, .host = "host-1", .endpoint = "127.0.0.1:9"};
+    EXPECT_TRUE(introduce(*socket, *parse_key(world[1].key), Purpose::kRendezvous, self, soon()));
+  });
+  const auto joined = join(world[0], ample_memory);
+  ASSERT_FALSE(joined);
+  EXPECT_EQ(joined.error().code, ErrorCode::kPeerLost);
+  EXPECT_EQ(joined.error().rank, 1);
+  EXPECT_EQ(joined.error().message,
+            "rank 1 on host host-1 is gone: it ended while the ranks joined (connection closed)");
+}
+
+TEST(Join, LooksForRank0AgainForEachAttempt) {
+  const std::vector<Options> world = world_of(2);
+  const Bytes key = *parse_key(world[0].key);
+  Result<Descriptor> other = listen_on(resolve(world[0].rendezvous)->front().with_port(0));
+  const std::string closed = local_address(other->get()).to_string();
+  other->close();
+  int looks = 0;
+  const Finder find = [&]() -> Result<std::optional<Meeting>> {
+    if (++looks == 2) return std::optional<Meeting>();
+    return std::optional<Meeting>({looks == 1 ? closed : world[0].rendezvous, key});
+  };
+  Options guest = world[1];
+  guest.rendezvous.clear();
+  guest.key.clear();
+  on_threads(2, [&](int rank) {
+    const auto joined =
+        rank == 0 ? join(world[0], ample_memory) : join(guest, ample_memory, -1, find);
+    ASSERT_TRUE(joined) << joined.error().to_string();
+  });
+  EXPECT_EQ(looks, 3);
 }
 
 TEST(Join, NamesTheAddressWhereItLookedForRank0) {
