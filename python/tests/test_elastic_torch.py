@@ -14,6 +14,7 @@ from muster.common import basics
 from muster.torch.elastic.handlers import handler_for
 
 TRAINING = [sys.executable, str(Path(TESTS) / "ranks" / "elastic_torch.py")]
+STEPS = [sys.executable, str(Path(TESTS) / "ranks" / "elastic_optimizers.py")]
 
 
 def sampler_of(samples, rank, size, **options):
@@ -185,6 +186,39 @@ class Runs(unittest.TestCase):
 
     def test_the_last_rank_is_killed(self):
         self.assertIn("rank 2 on localhost was killed", self.trains_through(2, size=3))
+
+
+class Optimizers(unittest.TestCase):
+    """Optimizers that keep something from step to step, which the workers of the next world must share."""
+
+    def assert_trained(self, run, size):
+        run.wait()
+        self.assertEqual(run.code, 0, run.text)
+        ends = re.findall(r"done as (\d) of (\d) weights (\w+)", run.text)
+        self.assertEqual(sorted(end[:2] for end in ends), [(str(rank), str(size)) for rank in range(size)], run.text)
+        self.assertEqual(len({end[2] for end in ends}), 1, run.text)
+
+    def replaces(self, optimizer, where):
+        with ElasticRun(2, "-np", "2", "--min-np", "2", "--max-np", "2",
+                        command=[*STEPS, optimizer, "--size", "2", "--lose", where]) as run:
+            self.assert_trained(run, 2)
+            self.assertIn("rank 1 on localhost was killed", run.text)
+            return run.text
+
+    def test_a_worker_with_adasum_is_replaced(self):
+        self.replaces("adasum", "between steps")
+
+    def test_a_second_worker_joins_one_that_trains_alone_with_adasum(self):
+        with ElasticRun(1, "-np", "1", "--min-np", "1", "--max-np", "2",
+                        command=[*STEPS, "adasum", "--size", "2"]) as run:
+            run.until("trained 3 steps with 1 workers")
+            run.hosts("localhost:2")
+            self.assert_trained(run, 2)
+
+    def test_a_worker_is_lost_in_the_backward_pass(self):
+        for optimizer in ("adasum", "int8", "powersgd"):
+            with self.subTest(optimizer):
+                self.assertIn("lost in the backward pass", self.replaces(optimizer, "in the backward pass"))
 
 
 if __name__ == "__main__":

@@ -35,6 +35,42 @@ if sys.argv[1] == "sharded":
         print("again:", error, flush=True)
 """
 
+#: Rank 1 is killed in its backward pass, when the first of three buckets is on its way.
+IN_BACKWARD = """
+import os, signal, sys, torch, muster.torch as hvd
+hvd.init()
+torch.manual_seed(1)
+first, second = torch.nn.Linear(16, 16), torch.nn.Linear(16, 16)
+model = torch.nn.Sequential(first, second)
+compression = {"int8": hvd.Compression.int8, "powersgd": hvd.Compression.powersgd(rank=2)}[sys.argv[1]]
+optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.01), model.named_parameters(),
+                                     compression=compression, groups=3)
+
+def lose():
+    if hvd.rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        hvd.barrier()
+    except hvd.HorovodInternalError:
+        # Otherwise the next bucket finds the loss.
+        if sys.argv[2] == "own hook":
+            raise
+
+for step in range(3):
+    hidden = first(torch.randn(8, 16))
+    if step == 2:
+        hidden.register_hook(lambda _: lose())
+    try:
+        second(hidden).square().mean().backward()
+    except hvd.HorovodInternalError as error:
+        print("failed:", error, flush=True)
+        optimizer.load_state_dict(optimizer.state_dict())
+        print("loaded", any(bucket.is_launched for bucket in optimizer._reducer._buckets), flush=True)
+        break
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
 
 class Failures(unittest.TestCase):
     def killed(self, kind, folder="."):
@@ -55,6 +91,16 @@ class Failures(unittest.TestCase):
 
     def test_compression(self):
         self.killed("int8")
+
+    def test_a_state_is_loaded_after_the_loss_of_a_rank_in_the_backward_pass(self):
+        for compression in ("int8", "powersgd"):
+            for where in ("own hook", "next bucket"):
+                with self.subTest(compression, where=where):
+                    with Ranks([sys.executable, "-c", IN_BACKWARD, compression, where], size=2) as ranks:
+                        outcomes = ranks.finish()
+                    self.assertEqual(outcomes[0].code, 0, outcomes[0].output)
+                    self.assertIn("failed: rank 1", outcomes[0].output)
+                    self.assertIn("loaded False", outcomes[0].output)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import Any, List, Optional
 
 import tensorflow as tf
 
+from ..common.basics import is_initialized, size
 from ..common.process_sets import ProcessSet, global_process_set
 from ..common.reduce_ops import Average
 from .aggregation import LocalAggregation
@@ -126,24 +127,39 @@ class _Reducing:
 
     def _muster_apply(self, gradients: List[Any], variables: List[Any], apply: Any) -> Any:
         if self.__dict__.pop("_muster_reduced", None) == _keys(variables):
-            return apply(gradients)
+            return apply(gradients, variables)
         if self._muster_aggregation is None:
-            return apply(self._muster_reducer.reduce(gradients, variables))
+            return apply(self._muster_reducer.reduce(gradients, variables), variables)
         with tf.init_scope():
             _build(self, variables)
         return self._muster_aggregation.apply(
-            gradients, lambda sums: apply(self._muster_reducer.reduce(sums, variables)),
+            gradients, variables, lambda sums, summed: apply(self._muster_reducer.reduce(sums, summed), summed),
             # Schedules of the learning rate count batches.
             lambda: self.iterations.assign_add(1))  # type: ignore[attr-defined]
 
 
 class _ReducingKeras3(_Reducing):
+    @property
+    def loss_scale_factor(self) -> Any:
+        return self.__dict__.get("loss_scale_factor")
+
+    @loss_scale_factor.setter
+    def loss_scale_factor(self, factor: Any) -> None:
+        # Keras' LossScaleOptimizer sets it to None in its inner optimizer. It skips a batch whose gradients overflow
+        # before the inner optimizer sees them: on one rank, while the others reduce theirs.
+        if factor is None and is_initialized() and size() > 1:
+            raise ValueError(
+                "a distributed optimizer in a LossScaleOptimizer (as compile() makes it under mixed_float16) would let the "
+                "ranks skip different batches, and their weights drift apart; wrap the other way round: "
+                "DistributedOptimizer(keras.optimizers.LossScaleOptimizer(optimizer))")
+        self.__dict__["loss_scale_factor"] = factor
+
     def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
         variables = list(self._trainable_variables  # type: ignore[attr-defined]
                          if trainable_variables is None else trainable_variables)
         return self._muster_apply(
             list(grads), variables,
-            lambda reduced: super(_ReducingKeras3, self).apply(reduced, variables))  # type: ignore[misc]
+            lambda reduced, summed: super(_ReducingKeras3, self).apply(reduced, summed))  # type: ignore[misc]
 
 
 class _ReducingKeras2(_Reducing):
@@ -160,8 +176,8 @@ class _ReducingKeras2(_Reducing):
         variables = [variable for _, variable in pairs]
         return self._muster_apply(
             [gradient for gradient, _ in pairs], variables,
-            lambda reduced: super(_ReducingKeras2, self).apply_gradients(  # type: ignore[misc]
-                zip(reduced, variables), *args, **kwargs))
+            lambda reduced, summed: super(_ReducingKeras2, self).apply_gradients(  # type: ignore[misc]
+                zip(reduced, summed), *args, **kwargs))
 
 
 def _keys(variables: List[Any]) -> List[Any]:

@@ -35,9 +35,9 @@ class DistributedV1Optimizer(tf.compat.v1.train.Optimizer):
         with tf.init_scope():
             self._optimizer._create_slots(variables)
         return self._muster_aggregation.apply(
-            [gradient for gradient, _ in pairs],
-            lambda sums: self._optimizer.apply_gradients(
-                list(zip(self._muster_reducer.reduce(sums, variables), variables)), global_step=global_step),
+            [gradient for gradient, _ in pairs], variables,
+            lambda sums, summed: self._optimizer.apply_gradients(
+                list(zip(self._muster_reducer.reduce(sums, summed), summed)), global_step=global_step),
             tf.no_op if global_step is None else lambda: tf.compat.v1.assign_add(global_step, 1))
 
     def register_local_var(self, variable: Any) -> None:

@@ -12,6 +12,7 @@ every later step.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -19,6 +20,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 import torch
 
 from ..common import operations
+from ..common.exceptions import HorovodInternalError
 from ..common.operations import Pending
 from ..common.reduce_ops import ReduceOp
 from . import tensors
@@ -95,10 +97,13 @@ class FeedbackBucket:
         self.missing = len(self.slots)
 
     def forget(self) -> None:
-        """Drops the result. The other ranks may need it, so this rank completes the exchanges."""
-        if self._phase > 0:
-            self.proceed()
-            self._wait()
+        """Drops the result. The other ranks may need it, so this rank completes the exchanges, unless they have failed:
+        elastic training loads its last state before it leaves a world that has lost a rank."""
+        if self._pending is not None:
+            with contextlib.suppress(HorovodInternalError):
+                self.proceed()
+                self._wait()
+        self._pending = None
         self._phase = 0
         self.missing = len(self.slots)
 

@@ -18,6 +18,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequ
 
 import torch
 
+from ..common import world
 from ..common.basics import size
 from ..common.exceptions import HorovodInternalError
 from ..common.handles import synchronize
@@ -71,9 +72,14 @@ def DistributedOptimizer(  # noqa: N802  (a function under the name of what it m
                 "gradient_predivide_factor": gradient_predivide_factor, "groups": groups,
                 "sparse_as_dense": sparse_as_dense, "process_set": process_set}
     kind: type = _DistributedOptimizer
-    if reduce_op == ReduceOp.ADASUM and size() > 1:
+    if reduce_op == ReduceOp.ADASUM and _may_have_others():
         kind = _DistributedAdasumOptimizer
     return _derive(kind, optimizer, named, settings)
+
+
+def _may_have_others() -> bool:
+    """Whether there are other ranks, or may be in the next world of an elastic job."""
+    return size() > 1 or os.environ.get("HOROVOD_ELASTIC") == "1"
 
 
 def is_distributed(optimizer: Any) -> bool:
@@ -126,7 +132,7 @@ class _Distributed:
         self._reducer = GradientReducer(trained, self._reduction(settings), settings["backward_passes_per_step"],
                                         listed, groups if isinstance(groups, int) else None,
                                         settings["sparse_as_dense"])
-        self._is_active = self._process_set.included() and (size() > 1 or os.environ.get("HOROVOD_ELASTIC") == "1")
+        self._is_active = self._process_set.included() and _may_have_others()
         if self._is_active:
             self._watch()
 
@@ -267,7 +273,7 @@ class _DistributedAdasumOptimizer(_Distributed):
 
     The first step is taken in step(). There the ranks agree whether later steps may be taken bucket by bucket during
     the backward pass: no rank has changed gradients between the backward pass and step(), and none has hooks of the
-    optimizer. The result is the same to the bit.
+    optimizer. The result is the same to the bit. In the next world they agree anew, with ranks that are new there.
     """
 
     def _watch(self) -> None:
@@ -279,6 +285,15 @@ class _DistributedAdasumOptimizer(_Distributed):
         self._lock = threading.RLock()
         self._reducer.on_ready = weakref.WeakMethod(self._ready)
         self._reducer.watch(reduces=False)
+        world.before_end(self._leave_world)
+
+    def _leave_world(self) -> None:
+        """Returns to the state before the agreement. Drops a step that has begun."""
+        with self._lock:
+            for bucket in self._buckets:
+                bucket.reset()
+            self._overlaps, self._buckets = None, []
+            self._seen.clear()
 
     def _ready(self, slot: Slot) -> None:
         """Called when the last backward pass has computed a gradient."""

@@ -21,6 +21,9 @@ from .functions import allgather_object, broadcast_object
 
 _FORMAT = "muster.sharded.1"
 
+#: The tensors without dimensions that PyTorch's optimizers keep for each parameter, whatever its shape.
+_OF_WHOLE_PARAMETERS = ("eta", "mu", "mu_product", "step")
+
 
 @dataclass
 class Part:
@@ -111,7 +114,7 @@ class Taker:
         self._covered[name] += end - begin
         target = self._values[name]
         for key, value in part.values.items():
-            if not (isinstance(value, torch.Tensor) and value.dim() > 0):
+            if not _is_divided(key, value, part):
                 target.setdefault(key, value.clone() if isinstance(value, torch.Tensor) else value)
                 continue
             if value.numel() != part.length:
@@ -162,6 +165,13 @@ def of_whole(state: Mapping[str, Any], names: Sequence[str], parameters: Mapping
         raise ValueError(f"this is not the state of an optimizer: {error!r}") from None
 
 
+def _is_divided(key: str, value: Any, part: Part) -> bool:
+    """Whether the value has an element for each element of the part. If the parameter has no dimensions, neither have
+    such values in the state of an ordinary optimizer; the pieces of ranks have one dimension."""
+    return isinstance(value, torch.Tensor) and (
+        value.dim() > 0 or (part.shape == () and key not in _OF_WHOLE_PARAMETERS))
+
+
 def _flat(value: Any, parameter: torch.Tensor) -> Any:
     """A tensor of the parameter's shape as its elements in the order of the parameter's memory."""
     if not isinstance(value, torch.Tensor) or value.shape != parameter.shape or value.dim() == 0:
@@ -181,7 +191,7 @@ def whole(shards: Iterable[Shard], names: Sequence[str]) -> Dict[str, Any]:
         for name, part in shard.parts.items():
             target = state.setdefault(place[name], {})
             for key, value in part.values.items():
-                if not (isinstance(value, torch.Tensor) and value.dim() > 0):
+                if not _is_divided(key, value, part):
                     target.setdefault(key, value)
                     continue
                 if key not in target:

@@ -1,11 +1,14 @@
 """Every operation of the backend "muster" on tensors of every kind."""
 
+import gc
 import unittest
+import weakref
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 
+from muster.torch.c10d import works as handles
 from ranks.c10d_world import COMPLEX, RANK, SIZE, TYPES, Case, data, everyone, own
 
 OPS = {"SUM": torch.sum, "PRODUCT": torch.prod, "MIN": lambda t, dim: t.min(dim).values,
@@ -285,6 +288,41 @@ class Handles(Case):
         for _ in range(300):
             dist.all_reduce(torch.ones(1000), async_op=True)
         dist.barrier()
+
+    def test_results_are_freed_with_their_last_owner(self):
+        def by_polling(work):
+            while not work.is_completed():
+                pass
+
+        ends = {"wait": lambda work: work.wait(), "polling": by_polling,
+                "future": lambda work: work.get_future().wait(),
+                "callback": lambda work: work.get_future().then(lambda done: done.value()[0].sum()).wait()}
+        for name, end in ends.items():
+            for length in (1000, 100_000):  # a future of a short operation is complete at once
+                tensor = torch.ones(length)
+                work = dist.all_reduce(tensor, async_op=True)
+                end(work)
+                left = weakref.ref(tensor)
+                del tensor, work
+                # The threads that complete futures have let go of their works.
+                with handles._settled:
+                    handles._settled.wait_for(lambda: not handles._watched and not handles._busy)
+                gc.collect()
+                self.assertTrue(left() is None, name)
+
+    def test_results_of_a_group_that_was_destroyed_are_freed(self):
+        group = dist.new_group()
+        tensor = torch.ones(1000)
+        dist.barrier()
+        if RANK == 0:
+            dist.all_reduce(tensor, group=group, async_op=True)
+        group._link.end()
+        left = weakref.ref(tensor)
+        del tensor
+        gc.collect()
+        self.assertTrue(left() is None)
+        dist.barrier()
+        dist.destroy_process_group(group)
 
     def test_in_place_operations_invalidate_saved_tensors(self):
         weight = torch.ones(3, requires_grad=True)

@@ -12,6 +12,7 @@ import tf_keras
 
 import muster.tensorflow as hvd
 from muster.tensorflow import sync_batch_norm
+from muster.tensorflow.aggregation import LocalAggregation
 from muster.tensorflow.keras.callback_classes import classes_for
 from muster.tensorflow.keras.elastic_callbacks import elastic_classes_for
 from muster.tensorflow.keras.loading import load_with
@@ -156,6 +157,91 @@ class Fit(Case):
                 numpy.testing.assert_allclose(variable.numpy(), 1 - 0.1 * 3, rtol=1e-6)
         self.assertIsNone(hvd.DistributedOptimizer(keras.optimizers.SGD())._agg_helper)
 
+    def test_variables_that_have_a_gradient_in_some_passes_only(self):
+        made = {**optimizers(), "of TensorFlow 1": (None, lambda: tf.compat.v1.train.MomentumOptimizer(0.1, 0.9))}
+        for name, (library, make) in made.items():
+            if "Adam" in name:
+                continue
+            for omits in (False, True):  # a program may leave pairs without a gradient out
+                with self.subTest(name, omits=omits):
+                    optimizer = hvd.DistributedOptimizer(make(), backward_passes_per_step=2)
+                    first, second, never = variables = [tf.Variable(1.0, dtype=tf.float64) for _ in range(3)]
+                    if hasattr(optimizer, "build"):
+                        optimizer.build(variables)
+                    for gradients in ((1.0, None), (None, 2.0), (None, 3.0), (None, 1.0)):
+                        pairs = [(None if each is None else tf.constant(each * (hvd.rank() + 1), tf.float64), variable)
+                                 for each, variable in zip((*gradients, None), variables)]
+                        optimizer.apply_gradients([each for each in pairs if not omits or each[0] is not None])
+                    mean = (hvd.size() + 1) / 2
+                    # In the second step the first variable has no gradient, and its momentum does not move it.
+                    moved = 2.0 * mean
+                    expected = [1 - 0.1 * mean, 1 - 0.1 * moved - 0.1 * (0.9 * moved + 4.0 * mean), 1.0]
+                    numpy.testing.assert_allclose([each.numpy() for each in (first, second, never)], expected,
+                                                  rtol=1e-6)
+
+    def test_a_graph_whose_passes_have_gradients_of_other_variables_is_refused(self):
+        for name in ("SGD of Keras 3", "SGD of Keras 2", "legacy SGD"):
+            library, make = optimizers()[name]
+            with self.subTest(name):
+                optimizer = hvd.DistributedOptimizer(make(), backward_passes_per_step=2)
+                always, other = variables = [tf.Variable(1.0, dtype=tf.float64, name=each)
+                                             for each in ("always", "other")]
+
+                @tf.function
+                def step(has_other):
+                    ones = [tf.ones((), tf.float64) if each else None for each in (True, has_other)]
+                    optimizer.apply_gradients(list(zip(ones, variables)))
+
+                step(False)
+                for _ in range(2):
+                    with self.assertRaisesRegex(ValueError, "no gradient of other.*unconnected_gradients"):
+                        step(True)
+                step(False)
+                numpy.testing.assert_allclose([always.numpy(), other.numpy()], [1 - 0.1 * 2, 1.0], rtol=1e-6)
+
+    def test_the_pass_after_an_error_in_the_last_one_makes_the_step(self):
+        aggregation = LocalAggregation(2, False)
+        sums = []
+
+        def apply(gradients, variables):
+            sums.append(float(gradients[0]))
+            if len(sums) == 1:
+                raise ArithmeticError("once")
+
+        def add():
+            aggregation.apply([tf.constant(1.0)], [variable], apply, tf.no_op)
+
+        variable = tf.Variable(0.0)
+        add()
+        with self.assertRaises(ArithmeticError):
+            add()
+        for _ in range(3):
+            add()
+        self.assertEqual(sums, [2.0, 3.0, 2.0])
+
+    def test_the_ranks_of_the_next_world_begin_a_step_together(self):
+        for name in ("SGD of Keras 3", "SGD of Keras 2", "legacy SGD"):
+            library, make = optimizers()[name]
+            for is_graph in (False, True):
+                with self.subTest(name, is_graph=is_graph):
+                    optimizer = hvd.DistributedOptimizer(make(), backward_passes_per_step=2)
+                    variable = tf.Variable(1.0, dtype=tf.float64)
+
+                    def step(gradient):
+                        optimizer.apply_gradients([(gradient, variable)])
+
+                    if is_graph:
+                        step = tf.function(step)
+                    gradient = tf.constant(hvd.rank() + 1.0, tf.float64)
+                    if hvd.rank() == 0:  # the others are new in the next world
+                        step(gradient)
+                    hvd.shutdown()
+                    hvd.init()
+                    step(gradient)
+                    self.assertEqual(variable.numpy(), 1.0)
+                    step(gradient)
+                    numpy.testing.assert_allclose(variable.numpy(), 1 - 0.1 * (hvd.size() + 1), rtol=1e-6)
+
     def test_anything_but_an_optimizer_is_refused(self):
         with self.assertRaisesRegex(ValueError, "takes an optimizer"):
             hvd.DistributedOptimizer("sgd")
@@ -163,6 +249,12 @@ class Fit(Case):
             hvd.DistributedOptimizer(hvd.DistributedOptimizer(keras.optimizers.SGD()))
         with self.assertRaisesRegex(ValueError, "backward_passes_per_step is 0"):
             hvd.DistributedOptimizer(keras.optimizers.SGD(), backward_passes_per_step=0)
+
+    @unittest.skipIf(hvd.size() == 1, "one rank agrees with itself")
+    def test_a_loss_scale_outside_the_distributed_optimizer_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "wrap the other way round"):
+            keras.optimizers.LossScaleOptimizer(hvd.DistributedOptimizer(keras.optimizers.SGD()))
+        hvd.DistributedOptimizer(keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD()))
 
 
 class Layers(Case):

@@ -225,6 +225,37 @@ class Sharded(Case):
         train(expected, right, range(2, 4))
         self.assert_equal_models(fresh, expected)
 
+    def test_state_of_a_parameter_without_dimensions(self):
+        class Scaled(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = torch.nn.Parameter(torch.ones([]))
+                self.layer = model_of()
+
+            def forward(self, inputs):
+                return self.layer(inputs) * self.scale.exp()
+
+        makes = {**OPTIMIZERS, "asgd": lambda parameters: torch.optim.ASGD(parameters, lr=0.01),
+                 "nadam": lambda parameters: torch.optim.NAdam(parameters, lr=0.01),
+                 "rprop": lambda parameters: torch.optim.Rprop(parameters, lr=0.01)}
+        for name, make in makes.items():
+            expected, model = Scaled(), Scaled()
+            right, left = unsharded(expected, make), sharded(model, make)
+            train(expected, right, range(2))
+            train(model, left, range(2))
+            full, wanted = hvd.broadcast_object(left.full_state_dict()), right.state_dict()
+            for key, value in wanted["state"].get(0, {}).items():
+                if isinstance(value, torch.Tensor):
+                    self.assertEqual(full["state"][0][key].shape, value.shape, f"{name} {key}")
+            for state in (full, wanted):
+                again, resumed = copy.deepcopy(expected), copy.deepcopy(expected)
+                optimizer, plain = sharded(again, make), unsharded(resumed, make)
+                optimizer.load_state_dict(state)
+                plain.load_state_dict(wanted)
+                train(again, optimizer, range(2, 4))
+                train(resumed, plain, range(2, 4))
+                self.assert_equal_models(again, resumed, name)
+
     def test_wrapping_an_optimizer_with_state(self):
         expected, model = model_of(), model_of()
         right = unsharded(expected, OPTIMIZERS["momentum"])

@@ -89,7 +89,6 @@ class Collectives:
         earlier = link.turns[turn]
         if earlier is not None:
             earlier.join()
-            link.turns[turn] = None
         operation.name = NAMES[turn]
         event = None
         if is_profiled():
@@ -111,8 +110,7 @@ class Collectives:
                 link.raise_last(code)
         work = Work(link, slot.ticket.value, what, keep, result, finish,
                     ((start, start + size), (out, out + size)), limit=limit,
-                    event=event)
-        link.turns[turn] = work
+                    event=event, turn=turn)
         if tensors is not None:
             slot.one_tensor()
         link.slots.append(slot)

@@ -86,7 +86,7 @@ class Link:
         #: Why the library must not be called any more, or None.
         self.closed: Optional[str] = None
         self.sequence = itertools.count()
-        #: By name, for names in their turn: the last operation with this name that was in flight.
+        #: By name, for names in their turn: the operation in flight with this name.
         self.turns: List[Any] = [None] * len(NAMES)
         #: The operations in flight, by identity.
         self.pending: Dict[int, Any] = {}
@@ -119,6 +119,7 @@ class Link:
             self.closed = ENDED
             self.native.muster_session_end(self.pointer)
             self.pending.clear()
+            self.turns = [None] * len(NAMES)
 
     def __del__(self) -> None:
         if self.closed is None and self.process == os.getpid():

@@ -45,7 +45,8 @@ class Work(_Work):
 
     def __init__(self, link: Link, ticket: int, what: str, keep: object, result: Sequence[torch.Tensor],
                  finish: Optional[Callable[[], object]] = None, spans: Sequence[Tuple[int, int]] = (),
-                 sender: Any = None, limit: Optional[timedelta] = None, event: Any = None) -> None:
+                 sender: Any = None, limit: Optional[timedelta] = None, event: Any = None,
+                 turn: Optional[int] = None) -> None:
         _Work.__init__(self)
         self._link = link
         self._ticket = ticket
@@ -56,6 +57,8 @@ class Work(_Work):
         #: The addresses that the operation uses.
         self.spans = spans
         self._sender = sender
+        #: The place among the link's turns; None for a message.
+        self._turn = turn
         #: How long wait() waits, if not for the group's limit.
         self._limit = limit
         #: Completed at the end, for the event of a running profiler.
@@ -67,6 +70,8 @@ class Work(_Work):
         self._trigger: Any = None
         self._lock = threading.Lock()
         link.pending[id(self)] = self
+        if turn is not None:
+            link.turns[turn] = self
         if event is not None:
             self._ending = torch.futures.Future()
             torch.ops.profiler._call_end_callbacks_on_jit_fut(event, self._ending)
@@ -197,8 +202,11 @@ class Work(_Work):
                 error = failed
         self._error = error
         self._keep = self._finish = None
-        self._link.pending.pop(id(self), None)
-        self._is_done = True
+        link = self._link
+        link.pending.pop(id(self), None)
+        if self._turn is not None and link.turns[self._turn] is self:
+            link.turns[self._turn] = None
+        self._is_done = True  # from here on another operation may take the turn
 
     def _completed(self, error: Optional[Exception]) -> None:
         """Called by a thread of this module. A profiler takes an event for asynchronous that begins and ends on two
