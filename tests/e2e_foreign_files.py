@@ -281,7 +281,7 @@ class ForeignFilesTest(MusterTest):
             self.assertEqual(self.lines(name), [f"I am {name}"])
         third = SIMPLE.replace("NAME", "three") + "---" + SIMPLE.replace("NAME", "two")
         ran = self.submit(third, code=4)
-        self.assertIn("job 'two': job 'two' exists already; none of the 2 jobs was submitted", ran.stderr)
+        self.assertIn("job 'two' exists already; none of the 2 jobs was submitted", ran.stderr)
         self.assertNotIn("three", self.muster.run("list").stdout)
         ran = self.submit(both, "--follow", code=2)
         self.assertIn("--follow is for one job", ran.stderr)

@@ -153,7 +153,7 @@ class AShell(Sessions):
 
         self.assertIn("is Queued", self.muster.run("bash", "held", "--wait", "0s", code=None).stderr)
         ended = self.muster.run("bash", "done", code=4).stderr
-        self.assertIn("job 'done' has ended: it is Failed", ended)
+        self.assertIn("job 'done' has ended (Failed)", ended)
         waiting = self.typed("bash", "held")
         waiting.until(b"is Queued")
         waiting.type(b"\x03")
@@ -413,7 +413,7 @@ class InteractiveJobs(Sessions):
 
     def test_interactive_jobs_are_not_restarted(self):
         refused = self.muster.run("submit", "single", "lab", "--interactive", "--retries", "2", code=2)
-        self.assertIn("--retries an interactive job is never retried", refused.stderr)
+        self.assertIn("--retries: an interactive job is never retried", refused.stderr)
 
         submitted = self.muster.run("submit", "single", "lab", "--interactive")
 

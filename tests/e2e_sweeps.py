@@ -236,7 +236,7 @@ for step in range(1, int(os.environ["MUSTER_SWEEP_STEPS"]) + 1):
     def test_bad_input_is_refused_with_every_fault(self):
         refused = self.muster.run("sweep", "create", "bad", "--param", "x=log:0..1", "--method", "asha",
                                   "--max-trials", "4", "--", "true", code=2).stderr
-        for words in ("--metric: ", "--max-steps: method asha requires", "--param: a logarithmic range begins above 0"):
+        for words in ("--metric: ", "--max-steps: method asha requires", "--param: 'x=log:0..1': a logarithmic range begins above 0"):
             self.assertIn(words, refused)
         refused = self.muster.run("sweep", "create", "bad", "--param", "y", "--metric", "m", "--max-trials", "4", "--",
                                   "true", code=2).stderr

@@ -57,7 +57,7 @@ char lower_letter(char letter) {
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
-  size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
+  size_t best_distance = word.size() / 3 + 1;
   for (const std::string& candidate : candidates) {
     // The distance is at least the difference of the lengths, so long words are not compared.
     const size_t apart =
@@ -103,6 +103,18 @@ std::string count_text(int64_t count, std::string_view noun) {
   return text;
 }
 
+std::string said_of(std::string_view subject, std::string_view text) {
+  constexpr std::array<std::string_view, 11> kBeginnings{
+      "a", "an", "the", "this", "there", "only", "give", "without", "method", "at", "its"};
+  const std::string_view first = text.substr(0, text.find(' '));
+  const bool is_sentence =
+      std::find(kBeginnings.begin(), kBeginnings.end(), first) != kBeginnings.end() ||
+      (subject.ends_with('\'') && !text.empty() && (text[0] < 'a' || text[0] > 'z'));
+  std::string said(subject);
+  said.append(is_sentence ? ": " : " ").append(text);
+  return said;
+}
+
 std::string single_quoted(std::string_view text) {
   std::string quotation = "'";
   quotation.append(text).append("'");
@@ -128,6 +140,11 @@ std::string lower_case(std::string_view text) {
 bool same_but_for_case(std::string_view left, std::string_view right) {
   return std::equal(left.begin(), left.end(), right.begin(), right.end(),
                     [](char a, char b) { return lower_letter(a) == lower_letter(b); });
+}
+
+bool is_whole_number(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {

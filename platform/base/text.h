@@ -14,7 +14,7 @@ namespace muster::base {
 std::string to_rfc3339(Time time, int digits = 3);
 
 /// The candidate nearest to `word` by edit distance; empty if no candidate is within a third of the
-/// word's length.
+/// word's length. A word of one or two letters is near to none.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 /// `text` in single quotes for a POSIX shell.
@@ -52,6 +52,10 @@ std::string listed(const Words& words, std::string_view last = "and") {
 /// "1 task", "2 tasks".
 std::string count_text(int64_t count, std::string_view noun);
 
+/// What is wrong with `subject`: "--workers is missing", but "--after: a job cannot wait for
+/// itself" if the text is a sentence with a subject of its own.
+std::string said_of(std::string_view subject, std::string_view text);
+
 /// 'text', unchanged. (std::quoted() would be found next to a function named quoted() by
 /// argument-dependent lookup.)
 std::string single_quoted(std::string_view text);
@@ -67,6 +71,9 @@ std::string lower_case(std::string_view text);
 
 /// Whether two texts are equal apart from the case of the letters A to Z.
 bool same_but_for_case(std::string_view left, std::string_view right);
+
+/// Whether the text has only digits, after '-' or not: a number of any size.
+bool is_whole_number(std::string_view text);
 
 /// Splits at every `separator`; an empty text has no parts.
 std::vector<std::string> split(std::string_view text, char separator);

@@ -24,6 +24,23 @@ TEST(Nearest, FindsTheMostSimilarWordAndNothingTooDifferent) {
   EXPECT_EQ(nearest("frobnicate", words), "");
 }
 
+TEST(Nearest, FindsNothingForWordsOfOneOrTwoLetters) {
+  EXPECT_EQ(nearest("x", {"y", "xy"}), "");
+  EXPECT_EQ(nearest("ab", {"ac", "abc"}), "");
+}
+
+TEST(SaidOf, PutsAColonBeforeASentenceWithItsOwnSubject) {
+  EXPECT_EQ(said_of("--workers", "is missing"), "--workers is missing");
+  EXPECT_EQ(said_of("--workers", "'x' is not a whole number"),
+            "--workers 'x' is not a whole number");
+  EXPECT_EQ(said_of("--workers", "0 is out of range"), "--workers 0 is out of range");
+  EXPECT_EQ(said_of("--after", "a job cannot wait for itself"),
+            "--after: a job cannot wait for itself");
+  EXPECT_EQ(said_of("'workers'", "is set twice"), "'workers' is set twice");
+  EXPECT_EQ(said_of("'workers'", "'x' is not a whole number"),
+            "'workers': 'x' is not a whole number");
+}
+
 TEST(ShellQuoted, IsReadBackByAShell) {
   EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
   EXPECT_EQ(shell_joined({"mpirun", "-np", "2", "a b", ""}), "mpirun -np 2 'a b' ''");

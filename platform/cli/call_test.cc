@@ -317,12 +317,58 @@ TEST(BadUsage, IsReportedInASentence) {
       {{"submit", "-f", "a", "--follow", "-o", "json"}, "--output cannot be used with --follow"},
       {{"submit", "-f", "a", "single", "b", "--", "x"},
        "--file contains the kind and the name; omit them"},
+      {{"submit", "--name", "b", "single", "a", "--", "x"},
+       "--name is for a job file; write the name after the kind: muster submit single NAME"},
+      {{"submit", "--only", "b", "single", "a", "--", "x"}, "--only chooses a job of a file"},
+      {{"submit", "single", "a", "--singleton", "", "--", "x"}, "--singleton is empty"},
+      {{"submit", "single", "a", "--image", "", "--", "x"}, "--image is empty"},
+      {{"submit", "single", "a", "--workspace", "", "--", "x"}, "--workspace is empty"},
+      {{"submit", "single", "a", "--idempotency-key", "", "--", "x"}, "--idempotency-key is empty"},
+      {{"delete", "--all-ended", "--context", ""}, "--context is empty"},
+      {{"delete", "--all-ended", "--project", ""}, "--project is empty"},
+      {{"list", "--user", ""}, "--user is empty"},
+      {{"list", "--columns", ""}, "--columns is empty"},
+      {{"port-forward", "a", "8080:80", "8080:81"},
+       "'8080:81' uses the local port 8080 a second time"},
+      {{"submit", "single", "a", "--set", "retries=1", "--", "x"},
+       "--set 'retries' is an unknown key; did you mean 'scheduling.retries'?"},
+      {{"submit", "single", "a", "--set", "environment=1", "--", "x"},
+       "--set 'environment' must be a map, not a single value"},
+      {{"submit", "single", "a", "--after", "a", "--", "x"},
+       "--after: a job cannot wait for itself"},
+      {{"run", "-n", "4294967297", "--", "x"}, "--workers 4294967297 is out of range"},
       {{"run", "-n", "0", "--", "x"}, "--workers 0 is out of range"},
       {{"completion", "tcsh"}, "SHELL 'tcsh' is invalid: expected one of bash, zsh, fish"},
   };
   for (const BadCommandLine& line : lines) {
     EXPECT_NE(refusal(line.words).find(line.says), std::string::npos)
         << refusal(line.words) << "\n  should say: " << line.says;
+  }
+}
+
+TEST(Submit, PrintsTheSpecOfAKind) {
+  EXPECT_TRUE(
+      parsed<jobs::SubmitCommand>({"submit", "--spec", "single", "a", "--", "x"}).shows_spec);
+}
+
+TEST(BadUsage, NamesAFolderThatIsGone) {
+  Caller nowhere = ada();
+  nowhere.folder = "";
+  EXPECT_TRUE(refusal({"run", "--", "pwd"}, nowhere)
+                  .starts_with("--folder is the current folder, which no longer exists"))
+      << refusal({"run", "--", "pwd"}, nowhere);
+}
+
+TEST(BadUsage, ReportsTheFaultsOfAScheduleTogether) {
+  const auto call = parse_by(ada(), {"schedule", "create", "BAD", "--cron", "61 25 0 13 8",
+                                     "--timezone", "Mars/X", "--gpus", "many", "--", "x"});
+
+  ASSERT_FALSE(call);
+  std::vector<std::string> fields;
+  for (const base::Fault& fault : call.error().faults) fields.push_back(fault.field);
+  EXPECT_EQ(std::count(fields.begin(), fields.end(), "--cron"), 5) << call.error().to_string();
+  for (const char* field : {"NAME", "--gpus", "--timezone"}) {
+    EXPECT_EQ(std::count(fields.begin(), fields.end(), field), 1) << call.error().to_string();
   }
 }
 

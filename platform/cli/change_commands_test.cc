@@ -92,6 +92,31 @@ TEST_F(ChangedJobs, InvalidFlagsAreReportedBeforeTheFileIsRead) {
   EXPECT_TRUE(has(refusal({"submit", "-f", "x.yaml", "--ignore", "a"}), "needs --workspace"));
 }
 
+TEST_F(ChangedJobs, AFlagAtFaultIsNamedAndNotTheFile) {
+  serve({});
+  const std::string job = file("job.yaml", "name: a\ncommand: [ls]\n");
+
+  const Outcome ran = muster({"submit", "-f", job, "--workers", "4"});
+
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(has(ran.err,
+                  ", as the command line changes it, has 1 fault\n"
+                  "  --workers: a single job has no workers"))
+      << ran.err;
+}
+
+TEST_F(ChangedJobs, ANameIsGivenOnceInAFile) {
+  serve({});
+  const std::string jobs =
+      file("jobs.yaml", "name: a\ncommand: [ls]\n---\nname: a\ncommand: [ls]\n---\nname: b\n");
+
+  const Outcome ran = muster({"submit", "-f", jobs});
+
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(has(ran.err, "line 4: name: 'a' is also the name of the job at line 1")) << ran.err;
+  EXPECT_TRUE(has(ran.err, "line 7: command: is missing")) << ran.err;
+}
+
 TEST_F(ChangedJobs, OfSeveralJobsOneCanBeChosen) {
   serve({});
   const std::string jobs =
@@ -102,7 +127,7 @@ TEST_F(ChangedJobs, OfSeveralJobsOneCanBeChosen) {
   EXPECT_EQ(muster({"submit", "-f", jobs, "--only", "b", "--name", "c"}).out, "submitted c\n");
   const Outcome wrong = muster({"submit", "-f", jobs, "--only", "bb"});
   EXPECT_EQ(wrong.code, 2);
-  EXPECT_TRUE(has(wrong.err, "has no job 'bb'; did you mean 'b'?")) << wrong.err;
+  EXPECT_TRUE(has(wrong.err, "has no job 'bb'\n  its jobs are a, b")) << wrong.err;
 }
 
 TEST_F(ChangedJobs, AWorkspaceWithAFolderIsRefused) {
@@ -172,6 +197,10 @@ TEST_F(ChangedJobs, TheFaultsOfARerunAreReportedAtOnce) {
   EXPECT_EQ(ran.code, 2);
   EXPECT_TRUE(has(ran.err, "did you mean 'workers'?")) << ran.err;
   EXPECT_TRUE(has(ran.err, "'soon' is not a time")) << ran.err;
+  const Outcome mixed = muster({"rerun", "train", "--set", "foo=1", "--workers", "3"});
+  EXPECT_TRUE(mixed.err.starts_with("muster: the rerun of 'train' would have 2 faults\n"))
+      << mixed.err;
+  EXPECT_TRUE(has(mixed.err, "--workers: a single job has no workers")) << mixed.err;
 }
 
 TEST_F(ChangedJobs, AJobIsComparedWithAFile) {

@@ -249,6 +249,19 @@ TEST_F(Cli, AServerThatDoesNotReportItsEngineIsRefusedForARequestedEngine) {
   EXPECT_EQ(muster({"run", "--engine", "slrm", "--", "true"}).code, 2);
 }
 
+TEST_F(Cli, AStateFolderThatCannotBeUsedIsAServerThatCannotBeStarted) {
+  std::ofstream(folder_ / "file") << "text";
+  std::filesystem::create_symlink(folder_ / "nowhere" / "else", folder_ / "link");
+  for (const char* name : {"file", "link"}) {
+    ::setenv("MUSTER_STATE_DIR", (folder_ / name).c_str(), 1);
+
+    const Outcome outcome = muster({"list"});
+
+    EXPECT_EQ(outcome.code, 5) << outcome.err;
+    EXPECT_NE(outcome.err.find("MUSTER_STATE_DIR"), std::string::npos) << outcome.err;
+  }
+}
+
 TEST_F(Cli, VersionStartsNoServer) {
   EXPECT_EQ(muster({"version", "-o", "json"}).out,
             "{\"version\":\"1\",\"context\":\"local\",\"server\":null}\n");

@@ -85,6 +85,18 @@ TEST_F(Cli, AMissingProjectInUseIsReportedAsSuch) {
   }
 }
 
+TEST_F(Cli, AnythingElseThatIsMissingIsNotReportedAsTheProjectInUse) {
+  serve({});
+  muster({"project", "create", "team-a"});
+  muster({"project", "use", "team-a"});
+
+  const Outcome outcome =
+      muster({"submit", "single", "a", "--workspace", (folder_ / "nosuch").string(), "--", "true"});
+
+  EXPECT_TRUE(outcome.err.starts_with("muster: there is no folder")) << outcome.err;
+  EXPECT_EQ(outcome.err.find("the project in use"), std::string::npos) << outcome.err;
+}
+
 TEST_F(Cli, AnUnreadableProjectInUseIsAnError) {
   serve({});
   std::filesystem::create_directories(folder_ / "config/muster/project");

@@ -27,6 +27,16 @@ Error wrong_indexes(const std::string& what) {
   return {.code = ErrorCode::kInvalid, .what = what};
 }
 
+/// A number of more digits than an index may have counts as the first that is too large.
+std::optional<int> typed_index(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789";
+  if (text.empty() || text.find_first_not_of(kDigits) != std::string_view::npos) {
+    return std::nullopt;
+  }
+  const auto index = number_of<int>(text);
+  return index ? std::min(*index, kLargestIndex + 1) : kLargestIndex + 1;
+}
+
 struct IndexRange {
   int first = 0;
   int last = 0;
@@ -39,11 +49,11 @@ std::optional<IndexRange> range_of(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view ends = text.substr(0, colon);
   const size_t dash = ends.find('-');
-  const auto first = number_of<int>(ends.substr(0, dash));
-  if (!first || *first < 0) return std::nullopt;
+  const auto first = typed_index(ends.substr(0, dash));
+  if (!first) return std::nullopt;
   range.first = range.last = *first;
   if (dash != std::string_view::npos) {
-    const auto last = number_of<int>(ends.substr(dash + 1));
+    const auto last = typed_index(ends.substr(dash + 1));
     if (!last) return std::nullopt;
     range.last = *last;
   }
@@ -57,8 +67,33 @@ std::optional<IndexRange> range_of(std::string_view text) {
 
 }  // namespace
 
+std::vector<std::string> parts_of_json(std::string_view json) {
+  std::vector<std::string> parts;
+  std::string part;
+  int depth = 0;
+  bool is_text = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    const bool is_blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
+    if (is_text) {
+      part += c;
+      if (c == '\\' && i + 1 < json.size()) part += json[++i];
+      is_text = c != '"';
+    } else if ((c == '[' || c == '{') && depth++ == 0) {
+      continue;
+    } else if (((c == ']' || c == '}') && --depth == 0) || (c == ',' && depth == 1)) {
+      if (!part.empty()) parts.push_back(std::move(part));
+      part.clear();
+    } else if (!is_blank) {
+      part += c;
+      is_text = c == '"';
+    }
+  }
+  return parts;
+}
+
 Result<std::vector<int>> indexes_of(std::string_view text) {
-  if (text.empty()) return wrong_indexes("no index; give indexes, such as 7, 0-99 or 0-20:5");
+  if (text.empty()) return wrong_indexes("is empty; give indexes, such as 7, 0-99 or 0-20:5");
   std::vector<int> indexes;
   for (const std::string& part : base::split(text, ',')) {
     const auto range = range_of(part);
@@ -76,7 +111,8 @@ Result<std::vector<int>> indexes_of(std::string_view text) {
     }
     const int64_t count = (int64_t{range->last} - range->first) / range->step + 1;
     if (static_cast<int64_t>(indexes.size()) + count > kMostMembers) {
-      return wrong_indexes("more than " + std::to_string(kMostMembers) + " members");
+      return wrong_indexes(base::in_quotes(text) + " has more than " +
+                           std::to_string(kMostMembers) + " members");
     }
     for (int i = 0; i < count; ++i) indexes.push_back(range->first + i * range->step);
   }
@@ -86,7 +122,8 @@ Result<std::vector<int>> indexes_of(std::string_view text) {
 Result<std::vector<int>> indexes_of(const ArraySpec& array) {
   if (!array.indexes.empty()) return indexes_of(array.indexes);
   if (array.lines.size() > static_cast<size_t>(kMostMembers)) {
-    return wrong_indexes("more than " + std::to_string(kMostMembers) + " members");
+    return wrong_indexes("has " + std::to_string(array.lines.size()) + " lines; at most " +
+                         std::to_string(kMostMembers) + " are allowed");
   }
   std::vector<int> indexes(array.lines.size());
   for (size_t i = 0; i < indexes.size(); ++i) indexes[i] = static_cast<int>(i);
@@ -111,6 +148,48 @@ Result<ArraySpec> array_of(std::string_view text) {
 
 namespace {
 
+std::string item_variable(std::string_view field) {
+  std::string name = "MUSTER_ITEM_";
+  for (const char c : field) {
+    const bool is_lower = c >= 'a' && c <= 'z';
+    const bool is_plain = (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    name += is_lower ? static_cast<char>(c - 'a' + 'A') : is_plain ? c : '_';
+  }
+  return name;
+}
+
+/// A field of a line that is a JSON object. `value`: as it is written.
+struct Item {
+  std::string field;
+  std::string value;
+};
+
+/// No items, if the line is no JSON object.
+std::vector<Item> items_of(const std::string& line) {
+  std::vector<Item> items;
+  if (!line.starts_with('{') || !base::parse_json(line).is_object()) return items;
+  for (const std::string& member : parts_of_json(line)) {
+    size_t end = 1;  // of the key, which is in quotes
+    while (end < member.size() && member[end] != '"') end += member[end] == '\\' ? 2 : 1;
+    items.push_back({.field = base::parse_json(member.substr(0, end + 1)).get<std::string>(),
+                     .value = member.substr(end + 2)});
+  }
+  return items;
+}
+
+/// Empty, if every field of the line has a variable of its own.
+std::string fault_of_items(const std::string& line) {
+  std::map<std::string, std::string> fields;
+  for (const Item& item : items_of(line)) {
+    const std::string variable = item_variable(item.field);
+    const auto [first, is_new] = fields.emplace(variable, item.field);
+    if (is_new) continue;
+    return "its fields " + base::in_quotes(first->second) + " and " + base::in_quotes(item.field) +
+           " both set " + base::shortened(variable) + "; rename one";
+  }
+  return "";
+}
+
 void check_lines(const ArraySpec& array, size_t members, Checker& check) {
   if (array.lines.empty()) return;
   check.require(array.lines.size() == members, "array.lines",
@@ -125,6 +204,8 @@ void check_lines(const ArraySpec& array, size_t members, Checker& check) {
     check.require(line.size() <= kLongestLine, field,
                   "has " + std::to_string(line.size()) + " bytes; at most " +
                       std::to_string(kLongestLine) + " are allowed");
+    const std::string fault = fault_of_items(line);
+    check.require(fault.empty(), field, fault);
   }
   check.require(bytes <= kMostLineBytes, "array.lines",
                 "have " + std::to_string(bytes) + " bytes together; at most " +
@@ -190,27 +271,12 @@ std::optional<MemberName> member_of(std::string_view name) {
 
 namespace {
 
-using Json = nlohmann::json;
-
-std::string item_variable(std::string_view field) {
-  std::string name = "MUSTER_ITEM_";
-  for (const char c : field) {
-    const bool is_lower = c >= 'a' && c <= 'z';
-    const bool is_plain = (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    name += is_lower ? static_cast<char>(c - 'a' + 'A') : is_plain ? c : '_';
-  }
-  return name;
-}
-
 void set_line(const std::string& line, std::map<std::string, std::string>& environment) {
   environment["MUSTER_ARRAY_LINE"] = line;
-  if (!line.starts_with('{')) return;
-  const Json object = base::parse_json(line);
-  if (!object.is_object()) return;
-  for (const auto& [field, value] : object.items()) {
-    std::string text = value.is_null() ? "" : base::json_text(value);
-    if (value.is_string()) text = value.get<std::string>();
-    if (!has_nul(text)) environment[item_variable(field)] = std::move(text);
+  for (const Item& item : items_of(line)) {
+    std::string text = item.value == "null" ? "" : item.value;
+    if (text.starts_with('"')) text = base::parse_json(text).get<std::string>();
+    if (!has_nul(text)) environment[item_variable(item.field)] = std::move(text);
   }
 }
 

@@ -9,8 +9,9 @@
 //   MUSTER_ARRAY_MAX     the largest index
 //   MUSTER_ARRAY_LINE    its line, if the array has lines
 //   MUSTER_ITEM_LR       the field `lr` of its line, if the line is a JSON object: text without its
-//                        quotes, everything else as JSON, null as empty text. In the name, letters
-//                        are upper case, and every other character except digits is '_'.
+//                        quotes, everything else as it is written, null as empty text. In the name,
+//                        letters are upper case, and every other character except digits is '_'.
+//                        Two fields with the same variable are a fault.
 //
 // Pure.
 #pragma once
@@ -31,6 +32,10 @@ namespace muster::job {
 
 inline constexpr int kMostMembers = 100'000;
 inline constexpr int kLargestIndex = 9'999'999;
+
+/// The elements of a JSON array, or the members of an object ("key":value), as they are written
+/// but without blanks outside of texts: numbers keep all their digits. `json` is such a value.
+std::vector<std::string> parts_of_json(std::string_view json);
 
 /// The indexes of an array, ascending. `text` has numbers and ranges, ascending: "0-99",
 /// "1,3,5-7", "0-20:5". kInvalid: what is wrong with the text.

@@ -22,7 +22,7 @@ TEST(Array, ReadsIndexesRangesAndSteps) {
 
 TEST(Array, RefusesOtherIndexes) {
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"", "no index; give indexes, such as 7, 0-99 or 0-20:5"},
+      {"", "is empty; give indexes, such as 7, 0-99 or 0-20:5"},
       {"a", "'a' is not an index or a range, such as 7, 0-99 or 0-20:5"},
       {"-1", "'-1' is not an index or a range, such as 7, 0-99 or 0-20:5"},
       {"1-", "'1-' is not an index or a range, such as 7, 0-99 or 0-20:5"},
@@ -31,7 +31,8 @@ TEST(Array, RefusesOtherIndexes) {
       {"5-3", "the range '5-3' is empty"},
       {"5,3", "'3' does not follow 5: list every index once, in ascending order"},
       {"0-5,5", "'5' does not follow 5: list every index once, in ascending order"},
-      {"0-100000", "more than 100000 members"},
+      {"0-100000", "'0-100000' has more than 100000 members"},
+      {"4294967295", "the largest index is 9999999"},
       {"10000000", "the largest index is 9999999"},
       {"0-2147483647", "the largest index is 9999999"}};
   for (const auto& [text, what] : cases) {
@@ -109,6 +110,28 @@ TEST(Array, ReportsEveryFault) {
                 "terminal cannot be used with an array: leave it out",
                 "environment.MUSTER_ARRAY_INDEX differs between the members of an array, and is "
                 "set by Muster; leave it out"}));
+}
+
+TEST(Array, KeepsTheNumbersOfALineAsTheyAreWritten) {
+  EXPECT_EQ(parts_of_json(R"([{"b": 1.10, "a": [1, "x, y"]}, "a\"]", 12345678901234567890123])"),
+            (std::vector<std::string>{R"({"b":1.10,"a":[1,"x, y"]})", R"("a\"]")",
+                                      "12345678901234567890123"}));
+  EXPECT_TRUE(parts_of_json("[ ]").empty());
+
+  JobSpec spec{.name = "train"};
+  spec.array.lines = {R"({"id":12345678901234567890123,"f":1.10,"k\"":"\u00fc"})"};
+  const JobSpec member = member_spec(spec, {0}, 0);
+  EXPECT_EQ(member.environment.at("MUSTER_ITEM_ID"), "12345678901234567890123");
+  EXPECT_EQ(member.environment.at("MUSTER_ITEM_F"), "1.10");
+  EXPECT_EQ(member.environment.at("MUSTER_ITEM_K_"), "\u00fc");
+}
+
+TEST(Array, RefusesFieldsWithTheSameVariable) {
+  JobSpec spec{.name = "train", .command = {"a"}, .folder = "/"};
+  spec.array.lines = {R"({"a b": 1, "a-b": 2})"};
+  EXPECT_EQ(faults_of(spec),
+            std::vector<std::string>{"array.lines[0] its fields 'a b' and 'a-b' both set "
+                                     "MUSTER_ITEM_A_B; rename one"});
 }
 
 TEST(Array, NeedsSpaceForTheIndexInTheName) {

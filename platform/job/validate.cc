@@ -465,6 +465,13 @@ void check_rule(const RetryRule& rule, const std::string& field, Checker& check)
   if (!pattern) check.require(false, field + ".log_pattern", pattern.error().what);
 }
 
+bool is_singleton(std::string_view text) {
+  constexpr ptrdiff_t kLongest = 100;
+  const auto begins_character = [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; };
+  return is_shown(text) && text.front() != ' ' && text.back() != ' ' &&
+         std::count_if(text.begin(), text.end(), begins_character) <= kLongest;
+}
+
 void check_retries(const Scheduling& scheduling, Checker& check) {
   check.require_range(scheduling.retries, 0, kMaxRetries, "scheduling.retries");
   // After a restart, no user would be attached to an interactive job.
@@ -530,7 +537,7 @@ void check_dependencies(const JobSpec& spec, Checker& check) {
     check.require(other != spec.name, field, "a job cannot wait for itself");
   }
   const std::string& singleton = spec.scheduling.singleton;
-  check.require(singleton.empty() || is_token(singleton), "scheduling.singleton",
+  check.require(singleton.empty() || is_singleton(singleton), "scheduling.singleton",
                 in_quotes(singleton) +
                     " has a control character, begins or ends with a space, or has more than 100 "
                     "characters");

@@ -232,27 +232,30 @@ class Places {
                    "has no destination; give it a variable or a file");
     // If the variable has the secret's name, the fault was already reported for the name.
     const bool is_told = use.variable == use.name && !is_secret_name(use.name);
-    if (!use.variable.empty() && !is_told) add_variable(use.variable, field + ".variable");
+    if (!use.variable.empty() && !is_told) add_variable(use, field + ".variable");
     if (!use.file.empty()) add_file(use.file, field + ".file");
   }
 
  private:
-  void add_variable(const std::string& variable, const std::string& field) {
+  void add_variable(const SecretUse& use, const std::string& field) {
+    const std::string& variable = use.variable;
     const std::string quoted = "'" + variable + "'";
     if (!is_variable_name(variable)) {
       check_.require(false, field, quoted + " is not a variable name; use letters, digits and '_'");
       return;
     }
     check_.require(!is_reserved(variable), field,
-                   quoted + " is a variable that Muster or MPI sets");
+                   quoted + " is a reserved variable; choose another name");
     const auto roles = roles_of(spec_);
     const bool is_set = std::any_of(roles.begin(), roles.end(), [&](const NamedRole& named) {
       return named.role.environment.contains(variable);
     });
     check_.require(!is_set && !spec_.environment.contains(variable), field,
                    quoted + " is also in the environment of the job");
-    check_.require(variables_.insert(variable).second, field,
-                   quoted + " already holds another secret");
+    const auto [first, is_new] = variables_.emplace(variable, use.name);
+    check_.require(
+        is_new, field,
+        quoted + (first->second == use.name ? " is given twice" : " already holds another secret"));
   }
 
   void add_file(const std::string& file, const std::string& field) {
@@ -273,7 +276,7 @@ class Places {
 
   const JobSpec& spec_;
   Checker& check_;
-  std::set<std::string> variables_;
+  std::map<std::string, std::string> variables_;  ///< the secret of each
   std::set<std::string> files_;
 };
 

@@ -318,8 +318,13 @@ TEST(ValidateSecrets, RefusesVariablesThatMusterOrMpiSets) {
                            "OMPI_MCA_btl", "PRTE_MCA_x", "PMIX_x"}) {
     EXPECT_EQ(secret_faults({{.name = "KEY", .variable = name}}),
               Texts{"secrets[0].variable '" + std::string(name) +
-                    "' is a variable that Muster or MPI sets"});
+                    "' is a reserved variable; choose another name"});
   }
+}
+
+TEST(ValidateSecrets, ASecretIsGivenOnce) {
+  EXPECT_EQ(secret_faults({{.name = "A", .variable = "X"}, {.name = "A", .variable = "X"}}),
+            Texts{"secrets[1].variable 'X' is given twice"});
 }
 
 TEST(ValidateSecrets, NoTwoSecretsShareAPlace) {

@@ -554,6 +554,21 @@ TEST(ValidateScheduling, NamesTheFieldAndItsFault) {
   }
 }
 
+TEST(ValidateScheduling, ASingletonIsTextOfAHundredCharacters) {
+  JobSpec spec = valid_mpi_spec(4);
+  std::string umlauts;
+  for (int i = 0; i < 100; ++i) umlauts += "\u00fc";
+  for (const std::string& valid : {std::string("\u00fc"), umlauts}) {
+    spec.scheduling.singleton = valid;
+    EXPECT_TRUE(validate(spec).empty()) << valid;
+  }
+  for (const std::string& wrong :
+       {std::string(" a"), std::string("a\nb"), std::string("\xff"), umlauts + "a"}) {
+    spec.scheduling.singleton = wrong;
+    EXPECT_EQ(fields_of(validate(spec)), std::vector<std::string>{"scheduling.singleton"}) << wrong;
+  }
+}
+
 TEST(ValidateScheduling, RefusesAnInvalidPattern) {
   JobSpec spec = valid_mpi_spec(4);
   spec.scheduling.retry_rules = {{.log_pattern = "(CUDA"}};

@@ -72,12 +72,12 @@ std::optional<int64_t> typed_integer(const Input& input, int64_t low, int64_t hi
   const auto text = read_text(input);
   if (!text) return std::nullopt;
   const auto number = base::number_of<int64_t>(*text);
-  if (!number) {
+  if (!number && !base::is_whole_number(*text)) {
     input.note("'" + base::shortened(*text) + "' is not a whole number");
     return std::nullopt;
   }
-  if (*number < low || *number > high) {
-    input.note(*text + " is out of range; give " + std::to_string(low) + " to " +
+  if (!number || *number < low || *number > high) {
+    input.note(base::shortened(*text) + " is out of range; give " + std::to_string(low) + " to " +
                std::to_string(high));
     return std::nullopt;
   }

@@ -163,6 +163,21 @@ base::Result<void> read_list_into(std::string_view text, std::string_view name, 
   });
 }
 
+namespace {
+
+/// "; did you mean 'scheduling.retries'?", for 'retries' and for typing errors.
+std::string hint_at_key(std::string_view key, const std::vector<std::string>& known) {
+  for (const std::string& path : known) {
+    const size_t dot = path.rfind('.');
+    if (dot != std::string::npos && std::string_view(path).substr(dot + 1) == key) {
+      return "; did you mean '" + path + "'?";
+    }
+  }
+  return did_you_mean(key, known);
+}
+
+}  // namespace
+
 void assign(const Table& table, void* record, std::string_view key, const Value& value,
             std::vector<Fault>& faults) {
   const Path path(key);
@@ -178,7 +193,8 @@ void assign(const Table& table, void* record, std::string_view key, const Value&
     if (row == nullptr) {
       std::vector<std::string> known;
       for (const Place& place : places_of(table)) known.push_back(place.path);
-      return Input{none, path, faults, Form::kHuman}.note("unknown key" + did_you_mean(key, known));
+      return Input{none, path, faults, Form::kHuman}.note("is an unknown key" +
+                                                          hint_at_key(key, known));
     }
     void* member = row->member_of(object);
     const Input input{value, path, faults, Form::kHuman};
@@ -192,7 +208,7 @@ void assign(const Table& table, void* record, std::string_view key, const Value&
     if (row->type->is_pairs()) return row->type->set_pair(std::string(rest), input, member);
     within = row->type->table();
     if (within == nullptr) {
-      return input.note("unknown key; '" + std::string(name) + "' has no keys of its own");
+      return input.note("is an unknown key; '" + std::string(name) + "' has no keys of its own");
     }
     object = member;
   }

@@ -223,10 +223,11 @@ TEST(Assign, NamesTheNearestKeyAndTheFault) {
     assign(table_for<Cart>(), &cart, key, ValueTree::of(value).root(), faults);
   }
 
-  EXPECT_EQ(lines_of(faults), (Lines{"spare.wieght: unknown key; did you mean 'spare.weight'?",
-                                     "seats: 'many' is not a whole number",
-                                     "seats.left: unknown key; 'seats' has no keys of its own",
-                                     "wheels[0]: unknown key; did you mean 'wheels'?"}));
+  EXPECT_EQ(lines_of(faults),
+            (Lines{"spare.wieght: is an unknown key; did you mean 'spare.weight'?",
+                   "seats: 'many' is not a whole number",
+                   "seats.left: is an unknown key; 'seats' has no keys of its own",
+                   "wheels[0]: is an unknown key; did you mean 'wheels'?"}));
   EXPECT_EQ(cart, Cart());
 }
 

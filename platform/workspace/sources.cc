@@ -70,7 +70,7 @@ Result<Fetched> fetch_folder(const WorkspaceSource& source, const fs::path& path
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) return no_such("folder", source, path);
   Fetched fetched;
-  fetched.folder = path;
+  fetched.folder = path.filename() == "." ? path.parent_path() : path;
   return fetched;
 }
 

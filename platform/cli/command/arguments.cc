@@ -223,17 +223,23 @@ std::vector<std::string> FlagReader::texts(const std::string& flag) const {
   return found == arguments_.flags.end() ? std::vector<std::string>{} : found->second;
 }
 
-int FlagReader::number(const std::string& flag, int fallback) {
+int FlagReader::number(const std::string& flag, int fallback, int most) {
   if (!has(flag)) return fallback;
   const std::string value = text(flag);
   if (const auto number = base::number_of<int>(value)) return *number;
-  fault(flag, "'" + value + "' is not a whole number");
+  if (!base::is_whole_number(value)) {
+    fault(flag, "'" + value + "' is not a whole number");
+  } else if (value.starts_with('-')) {
+    fault(flag, base::shortened(value) + " is out of range");
+  } else {
+    fault(flag, base::shortened(value) + " is out of range; give at most " + std::to_string(most));
+  }
   return fallback;
 }
 
 int FlagReader::number_between(const std::string& flag, int fallback, int least, int most) {
-  const int value = number(flag, fallback);
-  if (!has(flag) || (value >= least && value <= most)) return value;
+  const int value = number(flag, fallback, most);
+  if (!has(flag) || is_at_fault(flag) || (value >= least && value <= most)) return value;
   const bool is_open = most == std::numeric_limits<int>::max();
   fault(flag, std::to_string(value) + " is out of range; give " + std::to_string(least) +
                   (is_open ? " or more" : " to " + std::to_string(most)));

@@ -61,7 +61,8 @@ class FlagReader {
   std::string text(const std::string& flag, const std::string& fallback = {}) const;
   std::vector<std::string> texts(const std::string& flag) const;
 
-  int number(const std::string& flag, int fallback);
+  /// `most`: only for the fault of a number that is too large for an int.
+  int number(const std::string& flag, int fallback, int most = std::numeric_limits<int>::max());
   /// A number from `least` to `most`.
   int number_between(const std::string& flag, int fallback, int least,
                      int most = std::numeric_limits<int>::max());

@@ -29,7 +29,19 @@ Output Reading::output(const std::vector<std::string>& formats) {
 
 std::string Reading::idempotency_key() {
   constexpr size_t kLength = 26;  // 130 bits: collisions are practically impossible
+  refuse_empty("--idempotency-key");
   return reader.text("--idempotency-key", base::random_name(random, kLength));
+}
+
+void Reading::refuse_empty(const std::string& flag) {
+  if (!reader.has(flag) || !reader.text(flag).empty()) return;
+  reader.fault(flag, "is empty; give a value, or leave it out");
+}
+
+std::string Reading::project_of_job() {
+  // Flags that change a job's project are checked with the other flags of the job.
+  if (!reader.is_at_fault("--project")) refuse_empty("--project");
+  return reader.text("--project");
 }
 
 std::string Reading::name(const std::string& of) {
@@ -91,6 +103,7 @@ Result<Call> read_call(const Command& root, const std::vector<std::string>& word
   Reading in{root, arguments, caller, random, FlagReader(arguments)};
   if (arguments.has("--help")) return root.read(in);
   const Command& command = command_at(root, arguments.path);
+  in.refuse_empty("--context");
   Call call = command.read != nullptr ? command.read(in) : root.read(in);
   if (!in.reader.ok()) return usage_error(arguments.path, in.reader.faults());
   return call;

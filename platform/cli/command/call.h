@@ -31,6 +31,9 @@ struct Reading {
   Output output(const std::vector<std::string>& formats = {"table", "json", "yaml"});
   Output list_output() { return output({"table", "json", "yaml", "names"}); }
   std::string idempotency_key();
+  /// Reports a fault if the flag is given with an empty value, which is most likely that of a
+  /// variable that is not set.
+  void refuse_empty(const std::string& flag);
 
   /// The name that the command requires; reports a fault if it is missing. `of`: "job", "project" ...
   std::string name(const std::string& of);
@@ -45,7 +48,7 @@ struct Reading {
   /// The absolute path of a flag's value; empty if the flag is not given.
   std::string absolute_path(const std::string& flag) const;
   /// The value of --project, or empty.
-  std::string project_of_job() const { return reader.text("--project"); }
+  std::string project_of_job();
   /// The project of --project, the project in use, or `default`.
   std::string project_meant() const;
 };

@@ -14,7 +14,7 @@ std::string array_members_words(const job::Array& array) {
   std::string text = std::to_string(array.counts.all()) + " (" + spec.indexes + ")";
   if (spec.max_running > 0) text += ", at most " + std::to_string(spec.max_running) + " run";
   if (spec.max_failures) {
-    text += ", stopped after more than " + std::to_string(*spec.max_failures) + " failures";
+    text += ", stopped after more than " + base::count_text(*spec.max_failures, "failure");
   }
   return text;
 }

@@ -180,10 +180,11 @@ base::Result<Time> parse_moment(std::string_view text, Time now) {
     return now - std::min(*ago, since_epoch);
   }
   if (const auto moment = parse_rfc3339(text)) return *moment;
+  if (const auto midnight = parse_rfc3339(std::string(text) + "T00:00:00Z")) return *midnight;
   return base::Error{.code = base::ErrorCode::kInvalid,
                      .what = "'" + std::string(text) +
                              "' is not a time; give a duration before now such as 10m, or a time "
-                             "such as 2026-01-31T12:00:00Z"};
+                             "such as 2026-01-31T12:00:00Z or 2026-01-31, its midnight in UTC"};
 }
 
 namespace {

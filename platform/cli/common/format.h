@@ -36,7 +36,8 @@ std::string age(base::Time then, base::Time now);
 /// How long the job has run; "-" if it never started.
 std::string run_time(const job::Job& job, base::Time now);
 
-/// Parses "10m" (before `now`) or RFC 3339, such as 2026-01-31T12:00:00+01:00.
+/// Parses "10m" (before `now`), RFC 3339, such as 2026-01-31T12:00:00+01:00, or a date: its
+/// midnight in UTC.
 base::Result<base::Time> parse_moment(std::string_view text, base::Time now);
 
 enum class MetricUnit { kNumber, kBytes, kBytesPerSecond, kPercent, kWatts, kCelsius };

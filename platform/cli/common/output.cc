@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/json_text.h"
+#include "base/text.h"
 #include "cli/common/terminal.h"
 #include "words/sentence.h"
 
@@ -274,7 +275,7 @@ Error usage_error(const std::vector<std::string>& path, std::vector<base::Fault>
   error.advice = "see: " + command + " --help";
   if (faults.size() == 1) {
     const base::Fault& fault = faults.front();
-    error.what = (fault.field.empty() ? "" : fault.field + " ") + fault.what;
+    error.what = fault.field.empty() ? fault.what : base::said_of(fault.field, fault.what);
     return error;
   }
   error.what = std::to_string(faults.size()) + " errors in the command line";

@@ -234,7 +234,7 @@ base::Result<std::vector<std::string>> columns_of(const std::string& text) {
     if (find_column(name) != nullptr) continue;
     faults += (faults.empty() ? "" : "; ") + record::not_a_choice(name, known);
   }
-  if (names.empty()) faults = "names no column";
+  if (names.empty()) faults = "is empty; give the names of columns, or help";
   if (faults.empty()) return names;
   return base::Error{.code = base::ErrorCode::kInvalid, .what = faults};
 }

@@ -101,6 +101,7 @@ Result<Connection> Connection::open(const Context& context, const std::string& v
   connection.project_ = std::move(project);
   if (context.is_local()) {
     MUSTER_TRY(connection.paths_, config::paths_here());
+    MUSTER_CHECK(check_socket_folder(connection.paths_));
   } else {
     MUSTER_TRY(connection.endpoint_, endpoint_of(context));
     connection.token_ = context.token;

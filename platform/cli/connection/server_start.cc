@@ -125,8 +125,7 @@ Result<void> spawn_server(const config::Paths& paths, const std::string& engine,
   options.descriptors = {{log.get(), STDERR_FILENO}, {ready.get(), kReadyFd}};
   options.new_session = true;
   options.folder = "/";  // so that no file system of the user is busy
-  // The server finds its paths by the same rule and from the same environment, except a relative
-  // MUSTER_STATE_DIR, which it would resolve in its own folder.
+  // The server finds its paths by the same rule and from the same environment.
   std::erase_if(options.environment,
                 [](const std::string& line) { return line.starts_with("MUSTER_STATE_DIR="); });
   if (paths.socket.parent_path() == paths.state_folder) {
@@ -183,6 +182,38 @@ Result<bool> server_answers(const config::Paths& paths) {
 
 namespace {
 
+/// docs/exit-codes.md: the server cannot be started.
+Error unusable_folder(Error error, const config::Paths& paths) {
+  error.code = ErrorCode::kUnavailable;
+  if (error.advice.empty()) {
+    error.advice = "the server's state is in '" + paths.state_folder.string() +
+                   "'; choose another folder with MUSTER_STATE_DIR";
+  }
+  return error;
+}
+
+}  // namespace
+
+Result<void> check_socket_folder(const config::Paths& paths) {
+  const std::string folder = paths.socket.parent_path().string();
+  const std::string inside = folder + "/.";
+  const int error = ::access(inside.c_str(), F_OK) == 0 ? 0 : errno;
+  if (error == 0 || error == ENOENT) return {};
+  return unusable_folder(base::system_error("cannot use folder '" + folder + "'", error), paths);
+}
+
+namespace {
+
+/// Creates the folders, and takes the lock of starts.
+Result<UniqueFd> lock_starts(const config::Paths& paths) {
+  if (auto made = config::make_folders(paths); !made) {
+    return unusable_folder(std::move(made).error(), paths);
+  }
+  auto lock = base::await_lock(paths.start_lock());
+  if (!lock) return unusable_folder(std::move(lock).error(), paths);
+  return lock;
+}
+
 /// Starts a server while the lock of starts is held.
 Result<void> start_repeatedly(const config::Paths& paths, const std::string& engine) {
   Result<void> started = start(paths, engine);
@@ -199,8 +230,7 @@ Result<void> start_repeatedly(const config::Paths& paths, const std::string& eng
 }  // namespace
 
 Result<void> ensure_server(const config::Paths& paths, const std::string& engine) {
-  MUSTER_CHECK(config::make_folders(paths));
-  MUSTER_TRY(const UniqueFd lock, base::await_lock(paths.start_lock()));
+  MUSTER_TRY(const UniqueFd lock, lock_starts(paths));
   MUSTER_TRY(const bool answers, server_answers(paths));
   if (answers) return {};
   return start_repeatedly(paths, engine);
@@ -208,8 +238,7 @@ Result<void> ensure_server(const config::Paths& paths, const std::string& engine
 
 Result<void> replace_server(const config::Paths& paths, const std::string& engine,
                             const std::function<Result<void>()>& stop) {
-  MUSTER_CHECK(config::make_folders(paths));
-  MUSTER_TRY(const UniqueFd lock, base::await_lock(paths.start_lock()));
+  MUSTER_TRY(const UniqueFd lock, lock_starts(paths));
   MUSTER_CHECK(stop());
   return start_repeatedly(paths, engine);
 }

@@ -25,9 +25,13 @@ inline constexpr std::chrono::seconds kServerStartBound{30};
 /// `engine`: the engine of a server that is started here. Empty: the engine of the jobs that an
 /// earlier server left running, else the configured engine.
 ///
-/// Errors: kUnavailable, with the server's message or the last lines of its log; kTimeout; those of
-/// the folders.
+/// Errors: kUnavailable, with the server's message or the last lines of its log, or because its
+/// folders cannot be used; kTimeout.
 Result<void> ensure_server(const config::Paths& paths, const std::string& engine = {});
+
+/// kUnavailable: the folder of the socket is no folder, or this user may not enter it. A folder that
+/// does not exist yet is no error.
+Result<void> check_socket_folder(const config::Paths& paths);
 
 /// Calls `stop`, which stops the running server, and starts another one. Other commands that lose
 /// their connection meanwhile wait for the new server; they do not start one with their environment.

@@ -146,8 +146,13 @@ class Copying {
 
   Result<void> send(const CopyPlace& from) {
     const CopyHandlers handlers = this->handlers();
-    MUSTER_TRY(workspace::TarPacker packer,
-               workspace::TarPacker::open(from.path, handlers.on_note));
+    auto opened = workspace::TarPacker::open(from.path, handlers.on_note);
+    if (!opened && opened.error().code == base::ErrorCode::kNotFound) {
+      base::Error missing = std::move(opened).error();
+      missing.what += " on this machine";
+      return missing;
+    }
+    MUSTER_TRY(workspace::TarPacker packer, std::move(opened));
     const api::CopyRequest request{.task = to_.task, .path = to_.path, .into = true};
     MUSTER_TRY(const auto socket, open(to_.job, request));
     return add(copy_in(*socket, packer, handlers));

@@ -50,6 +50,11 @@ ArrayFlags read_array_flags(FlagReader& reader) {
       reader.fault("--array", array.error().what);
     }
   }
+  for (const char* flag : {"--each-line", "--each-json"}) {
+    if (reader.has(flag) && reader.text(flag).empty()) {
+      reader.fault(flag, "is empty; give a file, or leave it out");
+    }
+  }
   flags.lines_file = reader.text("--each-line");
   flags.json_file = reader.text("--each-json");
   if (!flags.lines_file.empty() && !flags.json_file.empty()) {
@@ -85,30 +90,48 @@ std::vector<std::string> lines_in(const std::string& text) {
   return lines;
 }
 
-std::string item_text(const nlohmann::json& value) {
-  return value.is_string() ? value.get<std::string>() : base::json_text(value);
+/// The line of a member: a text without its quotes, everything else as it is written.
+std::string item_text(const std::string& json) {
+  return json.starts_with('"') ? base::parse_json(json).get<std::string>() : json;
+}
+
+constexpr const char* kTooLarge = "has a number that is too large; write it as text, in quotes";
+
+/// What is wrong with a text that is not JSON.
+std::string json_fault(const std::string& text) {
+  try {
+    (void)base::parse_json_or_throw(text);
+  } catch (const nlohmann::json::out_of_range&) {
+    return kTooLarge;
+  } catch (const nlohmann::json::exception&) {
+    return "is not a JSON value";
+  }
+  return "";
 }
 
 }  // namespace
 
 Result<std::vector<std::string>> json_lines(const std::string& text) {
   std::vector<std::string> lines;
-  const auto whole = base::parse_json(text);
-  if (whole.is_array()) {
-    for (const auto& value : whole) lines.push_back(item_text(value));
+  if (base::parse_json(text).is_array()) {
+    for (const std::string& element : job::parts_of_json(text)) lines.push_back(item_text(element));
     return lines;
+  }
+  if (base::trimmed(text).starts_with('[') && json_fault(text) == kTooLarge) {
+    return Error{.code = ErrorCode::kInvalid, .what = std::string("the array ") + kTooLarge};
   }
   size_t number = 0;
   for (const std::string& line : lines_in(text)) {
     ++number;
     if (line.find_first_not_of(" \t") == std::string::npos) continue;
-    const auto value = base::parse_json(line);
-    if (value.is_discarded()) {
+    const std::string fault = json_fault(line);
+    if (!fault.empty()) {
       return Error{.code = ErrorCode::kInvalid,
-                   .what = "line " + std::to_string(number) + " is not a JSON value",
+                   .what = "line " + std::to_string(number) + " " + fault,
                    .advice = "give a file with one JSON array, or with one JSON value a line"};
     }
-    lines.push_back(item_text(value));
+    // As the only element of an array.
+    lines.push_back(item_text(job::parts_of_json("[" + line + "]").front()));
   }
   return lines;
 }

@@ -26,8 +26,15 @@ TEST(ArrayFlagsRead, NameTheFault) {
   const auto refused = [](const Words& flags) {
     return refusal(with_program({"submit", "single", "train"}, flags));
   };
-  EXPECT_NE(refused({"--array", "5-1"}).find("--array the range '5-1' is empty"),
+  EXPECT_NE(refused({"--array", "5-1"}).find("--array: the range '5-1' is empty"),
             std::string::npos);
+  EXPECT_NE(refused({"--array", ""}).find("--array is empty; give indexes"), std::string::npos);
+  EXPECT_NE(
+      refused({"--array", "0-100000"}).find("--array '0-100000' has more than 100000 members"),
+      std::string::npos);
+  EXPECT_NE(
+      refused({"--after-member", "prep"}).find("--after-member is for the members of an array"),
+      std::string::npos);
   EXPECT_NE(refused({"--each-line", "a", "--each-json", "b"})
                 .find("--each-json cannot be used with --each-line"),
             std::string::npos);
@@ -40,7 +47,13 @@ TEST(JsonLines, AreTheElementsOfAnArrayOrTheValuesOfLines) {
             (std::vector<std::string>{R"({"lr":0.1})", "a b", "3"}));
   EXPECT_EQ(*json_lines("{\"lr\": 1}\n\n\"x\"\r\n"),
             (std::vector<std::string>{R"({"lr":1})", "x"}));
+  EXPECT_EQ(*json_lines(R"([{"f": 1.10, "e": [2, "a , b"]}, 12345678901234567890123])"),
+            (std::vector<std::string>{R"({"f":1.10,"e":[2,"a , b"]})", "12345678901234567890123"}));
   EXPECT_EQ(json_lines("1\n{oops\n").error().what, "line 2 is not a JSON value");
+  EXPECT_EQ(json_lines("1\n1e400\n").error().what,
+            "line 2 has a number that is too large; write it as text, in quotes");
+  EXPECT_EQ(json_lines("[\n1e400\n]").error().what,
+            "the array has a number that is too large; write it as text, in quotes");
 }
 
 class ArrayFile : public testing::Test {

@@ -46,7 +46,7 @@ std::vector<job::Phase> read_ended_phases(FlagReader& reader) {
   std::vector<job::Phase> phases;
   for (const std::string& text : reader.texts("--phase")) {
     for (const std::string& word : base::split(text, ',')) {
-      const auto phase = job::phase_of(word);
+      const auto phase = phase_meant(word);
       if (phase && job::is_final(*phase)) {
         phases.push_back(*phase);
       } else {
@@ -123,7 +123,12 @@ Command delete_command() {
                  .repeats = true},
                 {.name = "--dry-run", .help = "print what would be deleted, and delete nothing"},
                 {.name = "--yes", .letter = "-y", .help = "do not ask for confirmation"}} +
-          job_project_flag() + output_flag(),
+          Flags{{.name = "--project",
+                 .value = "PROJECT",
+                 .help = "project of the jobs, if several projects have a job of this name; with "
+                         "--all-ended and the like: the project to clear",
+                 .offer = Offer::kProjects}} +
+          output_flag(),
       .example = "muster delete --phase Failed --ended-before 7d"};
 }
 

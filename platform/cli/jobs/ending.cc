@@ -58,13 +58,25 @@ Call read_stop(Reading& in) {
                      .output = in.output()};
 }
 
+}  // namespace
+
+std::optional<job::Phase> phase_meant(std::string_view word) {
+  std::string name = base::lower_case(word);
+  if (!name.empty() && name[0] >= 'a' && name[0] <= 'z') {
+    name[0] = static_cast<char>(name[0] - 'a' + 'A');
+  }
+  return job::phase_of(name);
+}
+
+namespace {
+
 JobGoal read_goal(FlagReader& reader) {
   const std::string text = reader.text("--for", "ended");
   if (text == "ended") return {.kind = JobGoal::Kind::kEnded};
   if (text == "started") return {.kind = JobGoal::Kind::kStarted};
   if (text.starts_with(kPhasePrefix)) {
     const std::string name = text.substr(std::string_view(kPhasePrefix).size());
-    if (const auto phase = job::phase_of(name)) {
+    if (const auto phase = phase_meant(name)) {
       return {.kind = JobGoal::Kind::kPhase, .phase = *phase};
     }
     std::vector<std::string> phases{"Queued", "Starting", "Running"};

@@ -201,6 +201,9 @@ struct ScheduleCommand {
   Output output = Output::kTable;
 };
 
+/// The phase of a word in any case: "running".
+std::optional<job::Phase> phase_meant(std::string_view word);
+
 Result<int> execute(const SubmitCommand& command, const Hooks& hooks);
 Result<int> execute(const RunCommand& command, const Hooks& hooks);
 Result<int> execute(const RerunCommand& command, const Hooks& hooks);

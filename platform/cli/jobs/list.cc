@@ -81,6 +81,7 @@ Output read_list_output(Reading& in) {
 Call read_list(Reading& in) {
   ListCommand command;
   read_query(in, command.query);
+  for (const char* flag : {"--project", "--user"}) in.refuse_empty(flag);
   if (in.reader.has("--project")) command.query.project = in.reader.text("--project");
   if (in.reader.has("--user")) command.query.owner = in.reader.text("--user");
   command.mine = in.reader.has("--mine");
@@ -136,7 +137,8 @@ Flags list_flags() {
        .help = "only jobs with these words in their name, id, labels or command"},
       {.name = "--since",
        .value = "TIME",
-       .help = "only jobs submitted since this time: 2h (ago), or 2026-01-31T12:00:00Z"},
+       .help = "only jobs submitted since this time: 2h (ago), 2026-01-31 (midnight in UTC), or "
+               "2026-01-31T12:00:00Z"},
       {.name = "--until", .value = "TIME", .help = "only jobs submitted before this time"},
       {.name = "--ended-since", .value = "TIME", .help = "only jobs that ended since this time"},
       {.name = "--origin",

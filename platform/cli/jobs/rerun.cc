@@ -1,6 +1,7 @@
 // rerun and diff: repeat a job, and compare two.
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "api/wire.h"
 #include "base/files.h"
 #include "base/json_text.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "cli/command/command.h"
 #include "cli/common/array_view.h"
@@ -25,6 +27,7 @@
 #include "cli/logs/logs.h"
 #include "cli/spec/spec_file.h"
 #include "cli/spec/spec_flags.h"
+#include "config/yaml.h"
 #include "job/spec_table.h"
 #include "job/validate.h"
 #include "record/difference.h"
@@ -161,9 +164,10 @@ std::string template_of_reruns(const job::Job& job) {
   return stem + "-" + std::string(job::kNumberPlace);
 }
 
-/// Applies flags and settings to the spec of an old job. Variables that came from the shell of that
-/// job stay marked as such, except those that are set now.
+/// Applies flags and settings to the spec of the old job `repeated`. Variables that came from the
+/// shell of that job stay marked as such, except those that are set now.
 Result<std::vector<spec::ChangedValue>> change_spec(const RerunCommand& command,
+                                                    const std::string& repeated,
                                                     job::JobSpec& spec) {
   const job::JobSpec before = spec;
   std::set<std::string> inherited = job::inherited_variables(before);
@@ -181,6 +185,7 @@ Result<std::vector<spec::ChangedValue>> change_spec(const RerunCommand& command,
   std::set<std::string> set = spec::override_spec(command.flags, reader, spec);
   const job::JobSpec flagged = spec;
   spec::SettingsRead read = spec::apply_settings(command.settings, spec);
+  const std::set<std::string> read_keys = read.keys;
   set.merge(read.keys);
   std::vector<spec::ChangedValue> changes = spec::changed_values(before, flagged, spec);
   spec::resolve_paths(command.flags.caller.folder, spec);
@@ -189,12 +194,24 @@ Result<std::vector<spec::ChangedValue>> change_spec(const RerunCommand& command,
     if (field.starts_with(kVariable)) inherited.erase(field.substr(kVariable.size()));
   }
   job::note_inherited(inherited, inherits_folder && !set.contains("folder"), spec);
-  std::vector<base::Fault> faults = std::move(read.faults);
-  if (faults.empty()) faults = job::validate(spec);
+  std::vector<base::Fault> faults;
+  for (const base::Fault& fault : read.faults) faults.push_back(spec::fault_of_setting(fault));
+  for (base::Fault& fault : job::validate(spec)) {
+    if (config::follows_from_unread(fault.field, read.faults)) continue;
+    const bool is_changed = std::any_of(changes.begin(), changes.end(), [&](const auto& change) {
+      return change.value.path == fault.field;
+    });
+    if (read_keys.contains(fault.field)) {
+      fault = spec::fault_of_setting(fault);
+    } else if (is_changed) {
+      fault.field = spec::flag_of_spec_field(fault.field);
+    }
+    faults.push_back(std::move(fault));
+  }
   if (faults.empty()) return changes;
   return Error{.code = ErrorCode::kInvalid,
-               .what = "the rerun of '" + before.name + "' would have " +
-                       std::to_string(faults.size()) + (faults.size() == 1 ? " fault" : " faults"),
+               .what = "the rerun of '" + repeated + "' would have " +
+                       base::count_text(static_cast<int64_t>(faults.size()), "fault"),
                .faults = std::move(faults)};
 }
 
@@ -254,7 +271,7 @@ Result<int> execute(const RerunCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Rerun repeats, rerun_of(connection, command));
   Submission& rerun = repeats.submission;
   rerun.workspace = command.workspace;
-  MUSTER_TRY(rerun.changes, change_spec(command, rerun.spec));
+  MUSTER_TRY(rerun.changes, change_spec(command, repeats.repeated, rerun.spec));
   std::vector<Submission> jobs;
   jobs.push_back(std::move(rerun));
   return carry_out(std::move(jobs),

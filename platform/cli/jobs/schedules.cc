@@ -35,6 +35,36 @@ namespace {
 
 constexpr const char* kCronMissing = "is missing; give the times, as in '0 3 * * *' or @daily";
 
+void read_times(Reading& in) {
+  if (in.reader.text("--cron").empty()) return;
+  const auto cron = cron::parse_cron(in.reader.text("--cron"));
+  if (cron) return;
+  for (const base::Fault& fault : cron.error().faults) {
+    in.reader.fault("--cron", (fault.field.empty() ? "" : fault.field + ": ") + fault.what);
+  }
+}
+
+/// The server decides about the zone, because this machine may lack it. But if the command is
+/// refused anyway, an unknown zone is reported with the other faults.
+void note_unknown_zone(Reading& in) {
+  if (in.reader.ok() || !in.reader.has("--timezone")) return;
+  const std::string zone = in.reader.text("--timezone");
+  if (cron::load_zone(zone)) return;
+  in.reader.fault("--timezone", "there is no time zone " + base::in_quotes(zone) +
+                                    " on this machine; give a name such as Europe/Zurich");
+}
+
+/// The faults of a job that flags describe.
+void check_job_of_flags(Reading& in, const CreateScheduleCommand& command) {
+  job::JobSpec spec = spec::default_spec(in.caller);
+  // The fault of a missing name is reported already.
+  spec.name = command.name.empty() ? "name" : command.name;
+  (void)spec::override_spec(command.flags, in.reader, spec);
+  // The fault of a missing program is reported already.
+  if (spec.command.empty() && spec.image.empty()) spec.command = {"true"};
+  spec::read_settings_and_check(in.caller, in.reader, spec);
+}
+
 Call read_create_schedule(Reading& in) {
   CreateScheduleCommand command{.name = in.optional_name().value_or(""),
                                 .cron = in.reader.text("--cron"),
@@ -64,8 +94,14 @@ Call read_create_schedule(Reading& in) {
   if (!command.file && in.arguments.program.empty() && !in.reader.has("--image")) {
     in.reader.fault("", "no job; give a job file with -f, or a command after '--'");
   }
-  (void)spec::read_overrides(in.arguments, in.caller, in.reader);
+  read_times(in);
+  if (command.file) {
+    (void)spec::read_overrides(in.arguments, in.caller, in.reader);
+  } else {
+    check_job_of_flags(in, command);
+  }
   command.workspace = spec::read_workspace_flags(in.reader);
+  note_unknown_zone(in);
   return command;
 }
 

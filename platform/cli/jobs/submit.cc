@@ -35,6 +35,10 @@ SubmitCommand with_manner(Reading& in, SubmitCommand command) {
   if (command.follow && command.dry_run) {
     in.reader.fault("--follow", "cannot be used with --dry-run, which starts nothing");
   }
+  command.shows_spec = in.reader.has("--spec");
+  if (command.shows_spec && (command.follow || command.dry_run)) {
+    in.reader.fault("--spec", "cannot be used with --follow and --dry-run");
+  }
   if (command.follow && in.reader.has("--output")) {
     in.reader.fault("--output", "cannot be used with --follow, which prints the logs");
   }
@@ -46,6 +50,12 @@ Call read_submit_kind(Reading& in) {
   SubmitCommand command;
   if (in.reader.has("--file"))
     in.reader.fault("--file", "contains the kind and the name; omit them");
+  if (in.reader.has("--name")) {
+    in.reader.fault("--name", "is for a job file; write the name after the kind: muster submit " +
+                                  std::string(job::to_string(kind)) + " NAME");
+  }
+  if (in.reader.has("--only"))
+    in.reader.fault("--only", "chooses a job of a file, and there is none; leave it out");
   Arguments arguments = in.arguments;
   if (!arguments.names.empty() && job::is_name_template(arguments.names.front())) {
     Submission example;
@@ -66,10 +76,6 @@ Call read_submit_file(Reading& in) {
   command.only = in.reader.text("--only");
   command.flags = spec::read_overrides(in.arguments, in.caller, in.reader);
   command.workspace = spec::read_workspace_flags(in.reader);
-  command.shows_spec = in.reader.has("--spec");
-  if (command.shows_spec && (in.reader.has("--follow") || in.reader.has("--dry-run"))) {
-    in.reader.fault("--spec", "cannot be used with --follow and --dry-run");
-  }
   if (!in.reader.has("--file") && in.reader.ok()) {
     in.reader.fault("",
                     "nothing to submit; use 'submit mpi', 'submit grpc', 'submit torch', 'submit "
@@ -226,7 +232,7 @@ Command submit_command() {
        .help =
            "set any key of a job file, as in workers=4; overrides the file and every other flag",
        .repeats = true},
-      {.name = "--spec", .help = "print the file as a job file of Muster; submit nothing"}};
+      {.name = "--spec", .help = "print the job as a job file of Muster; submit nothing"}};
   return {.name = "submit",
           .more_aliases = {"apply"},
           .help = "submit a job: mpi, grpc, torch, single, or from a file that flags override",

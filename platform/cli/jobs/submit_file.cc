@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -77,11 +79,31 @@ void print_warnings(const std::vector<Fault>& warnings, const std::string& sourc
   }
 }
 
-std::string name_in(const YamlValue& document) {
+const YamlValue* name_value_in(const YamlValue& document) {
   for (const config::YamlEntry& entry : document.map) {
-    if (entry.key == "name") return entry.value.scalar;
+    if (entry.key == "name") return &entry.value;
   }
-  return "";
+  return nullptr;
+}
+
+std::string name_in(const YamlValue& document) {
+  const YamlValue* const name = name_value_in(document);
+  return name == nullptr ? "" : name->scalar;
+}
+
+/// The jobs of a file by project and name, each with the line where it begins.
+using NamedLines = std::map<std::pair<std::string, std::string>, int>;
+
+/// A fault, if an earlier job of the file has the same name.
+std::optional<Fault> repeated_name(const YamlValue& document, const job::JobSpec& spec,
+                                   NamedLines& known) {
+  const auto [first, is_new] = known.emplace(std::pair(spec.project, spec.name), document.line);
+  if (is_new) return std::nullopt;
+  const YamlValue* const name = name_value_in(document);
+  return Fault{.field = "name",
+               .what = "'" + spec.name + "' is also the name of the job at line " +
+                       std::to_string(first->second),
+               .line = name == nullptr ? document.line : name->line};
 }
 
 Error no_such_document(const std::string& only, const std::vector<std::string>& names,
@@ -133,6 +155,7 @@ Result<std::vector<Submission>> read_own(const std::vector<YamlValue>& documents
   if (documents.size() > 1 && !wish.name.empty()) {
     faults.push_back({.field = "--name", .what = "is for one job, and the file has several"});
   }
+  NamedLines known;
   for (const YamlValue& document : documents) {
     const std::string name = wish.name.empty() ? name_in(document) : wish.name;
     spec::FileOverrides own = overrides;
@@ -142,6 +165,11 @@ Result<std::vector<Submission>> read_own(const std::vector<YamlValue>& documents
       Submission job{.spec = std::move(read->spec), .changes = std::move(read->changes)};
       if (wish.name.empty()) std::erase_if(job.changes, is_about_name);
       set_name(name, job);
+      if (wish.name.empty() && !wish.may_repeat_names && !job::is_name_template(name)) {
+        if (auto fault = repeated_name(document, job.spec, known)) {
+          faults.push_back(*std::move(fault));
+        }
+      }
       if (read->workspace) job.workspace = options_of(*read->workspace, wish.file);
       jobs.push_back(std::move(job));
     } else if (documents.size() == 1) {
@@ -288,8 +316,8 @@ Result<void> send_workspace_of(Connection& connection, Submission& job) {
 /// Names the job, of which there are several.
 Error about_job(Error error, const job::JobSpec& spec, size_t count) {
   if (count > 1) {
-    error.what = "job '" + spec.name + "': " + error.what + "; none of the " +
-                 std::to_string(count) + " jobs was submitted";
+    error.what += "; none of the " + std::to_string(count) +
+                  " jobs was submitted, because of job '" + spec.name + "'";
   }
   return error;
 }

@@ -46,6 +46,7 @@ struct FileWish {
   std::vector<std::string> settings = {};         ///< of --set; override the file and the flags
   std::optional<spec::FlagOverrides> flags = {};  ///< override the file
   bool may_be_schedule = false;                   ///< false: a CronJob is an error
+  bool may_repeat_names = false;                  ///< a taken name gets a number
 };
 
 /// The jobs of the file, in its order; at least one.

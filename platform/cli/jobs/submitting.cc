@@ -27,12 +27,17 @@ using base::ErrorCode;
 
 namespace {
 
-/// Adds the origin of the project to the error, if the user did not type the project.
+/// If the project is missing and the user did not type it: that error, with the project's origin.
+/// Any other error is unchanged.
 base::Error with_origin_of_project(base::Error error, const job::JobSpec& spec,
-                                   const Hooks& hooks) {
+                                   Connection& connection, const Hooks& hooks) {
   const auto caller = this_caller(hooks.context);
   const bool is_in_use = caller && !caller->project.empty() && caller->project == spec.project;
   if (error.code != base::ErrorCode::kNotFound || !is_in_use) return error;
+  // A folder, a secret or a job may be missing instead.
+  auto project = connection.call([&](api::Client& client) { return client.project(spec.project); });
+  if (project || project.error().code != base::ErrorCode::kNotFound) return error;
+  error = std::move(project).error();
   error.what += ", the project in use";
   error.advice += error.advice.empty() ? "" : "; ";
   error.advice += "choose another with 'muster project use' or MUSTER_PROJECT";
@@ -44,7 +49,7 @@ Result<job::Job> submit_job(Connection& connection, const Submission& job, const
   auto submitted = connection.call(
       [&](api::Client& client) { return client.submit(job.spec, key, job.options); });
   if (submitted) return submitted;
-  return with_origin_of_project(std::move(submitted).error(), job.spec, hooks);
+  return with_origin_of_project(std::move(submitted).error(), job.spec, connection, hooks);
 }
 
 /// A job that was there when it was submitted.
@@ -71,7 +76,9 @@ Result<int> submit_and_follow(Submission submission, const std::string& key, log
     auto array = connection.call([&](api::Client& client) {
       return client.submit_array(submission.spec, key, submission.options);
     });
-    if (!array) return with_origin_of_project(std::move(array).error(), submission.spec, hooks);
+    if (!array) {
+      return with_origin_of_project(std::move(array).error(), submission.spec, connection, hooks);
+    }
     connection.set_project(array->spec.project);
     return logs::follow_array(connection, interrupts,
                               {.name = array->id, .query = {.follow = true}, .look = look});
@@ -100,7 +107,9 @@ Result<int> show_forecasts(const std::vector<Submission>& jobs, const SubmitRun&
   for (const Submission& job : jobs) {
     auto forecast = connection.call(
         [&](api::Client& client) { return client.forecast(job.spec, job.options); });
-    if (!forecast) return with_origin_of_project(std::move(forecast).error(), job.spec, hooks);
+    if (!forecast) {
+      return with_origin_of_project(std::move(forecast).error(), job.spec, connection, hooks);
+    }
     const std::string title = jobs.size() == 1 ? "" : "JOB " + job.spec.name + "\n";
     const std::string changes = changes_table(job.changes, run.origin);
     pages.push_back(title + forecast_page(job.spec, *forecast, base::SystemClock().now()) +
@@ -151,7 +160,8 @@ Result<std::vector<Submission>> jobs_of(const SubmitCommand& command, const Hook
                                     .name = command.name,
                                     .only = command.only,
                                     .settings = command.settings,
-                                    .flags = command.flags},
+                                    .flags = command.flags,
+                                    .may_repeat_names = command.name_suffix},
                                    hooks));
   } else {
     jobs.push_back({.spec = command.spec, .options = {.name_template = command.name_template}});
@@ -180,6 +190,15 @@ Error too_many_to_follow(size_t count) {
 std::string submitted_text(const job::Job& job) {
   const bool is_rerun = job.origin && job.origin->kind == job::JobOrigin::Kind::kRerun;
   return "submitted " + job.spec.name + (is_rerun ? ", a rerun of " + job.origin->name : "") + "\n";
+}
+
+/// The answer could not be printed, but the jobs are there.
+Error but_submitted(Error error, const std::vector<Submitted>& all) {
+  std::vector<std::string> names;
+  for (const auto& [job, array] : all) names.push_back("'" + job.spec.name + "'");
+  error.advice += error.advice.empty() ? "" : "; ";
+  error.advice += "submitted all the same: " + base::joined(names);
+  return error;
 }
 
 Result<void> show_submitted(const std::vector<Submitted>& all, Output output) {
@@ -237,8 +256,12 @@ Result<int> carry_out(std::vector<Submission> jobs, const SubmitRun& run, const 
   MUSTER_TRY(Connection connection, connect(hooks));
   const job::JobSpec known = jobs.front().spec;
   auto submitted = submit_all(connection, std::move(jobs), run.idempotency_key);
-  if (!submitted) return with_origin_of_project(std::move(submitted).error(), known, hooks);
-  MUSTER_CHECK(show_submitted(*submitted, run.output));
+  if (!submitted) {
+    return with_origin_of_project(std::move(submitted).error(), known, connection, hooks);
+  }
+  if (auto shown = show_submitted(*submitted, run.output); !shown) {
+    return but_submitted(std::move(shown).error(), *submitted);
+  }
   return kExitDone;
 }
 

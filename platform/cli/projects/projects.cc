@@ -260,6 +260,24 @@ std::string in_use_or_default(const std::string& in_use) {
 
 }  // namespace
 
+namespace {
+
+/// The server names fields of a project; the user typed flags.
+base::Error in_flags(base::Error error) {
+  static const FieldFlags kFlags{{"quota.deserved.gpus", "--gpus"},
+                                 {"quota.deserved.cpus", "--cpus"},
+                                 {"quota.deserved.memory_bytes", "--memory"},
+                                 {"quota.limit.gpus", "--limit"},
+                                 {"quota.limit.cpus", "--limit-cpus"},
+                                 {"quota.limit.memory_bytes", "--limit-memory"},
+                                 {"quota.weight", "--weight"},
+                                 {"priority", "--priority"}};
+  for (base::Fault& fault : error.faults) fault.field = flag_of_field(fault.field, kFlags);
+  return error;
+}
+
+}  // namespace
+
 Result<int> execute(const ProjectChangeCommand& command, const Hooks& hooks) {
   const bool creates = command.what == ProjectChangeCommand::What::kCreate;
   MUSTER_TRY(Connection connection, connect(hooks));
@@ -269,7 +287,7 @@ Result<int> execute(const ProjectChangeCommand& command, const Hooks& hooks) {
                                : connection.call([&](api::Client& client) {
                                    return client.patch_project(command.name, command.change);
                                  });
-  if (!changed) return changed.error();
+  if (!changed) return in_flags(changed.error());
   MUSTER_CHECK(show(command.output,
                     (creates ? "created " : "changed ") + changed->project.name + "\n",
                     api::project_to_json(*changed)));

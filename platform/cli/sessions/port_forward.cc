@@ -46,8 +46,20 @@ Call read_port_forward(Reading& in) {
   const std::vector<std::string>& words = in.arguments.names;
   for (size_t i = 1; i < words.size(); ++i) {
     const auto ports = forwarded_port_of(words[i]);
-    if (ports) command.ports.push_back(*ports);
-    if (!ports) in.reader.fault("", ports.error().what);
+    if (!ports) {
+      in.reader.fault("", ports.error().what);
+      continue;
+    }
+    const bool is_taken =
+        std::any_of(command.ports.begin(), command.ports.end(), [&](const ForwardedPort& other) {
+          return ports->local != 0 && other.local == ports->local;
+        });
+    if (is_taken) {
+      in.reader.fault("", "'" + words[i] + "' uses the local port " + std::to_string(ports->local) +
+                              " a second time; choose another, as in " + ":" +
+                              std::to_string(ports->remote));
+    }
+    command.ports.push_back(*ports);
   }
   if (words.size() == 1) in.reader.fault("", "a port is missing, as in: " + words[0] + " 8888");
   return command;

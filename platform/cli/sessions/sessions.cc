@@ -358,8 +358,9 @@ Result<std::optional<SessionTarget>> await_running(Connection& connection, const
 
 Error has_ended(const job::Job& job) {
   return {.code = ErrorCode::kConflict,
-          .what = "job '" + job.spec.name + "' has ended: it is " +
-                  std::string(job::to_string(job.phase)) + words::after_colon(job.reason),
+          .what = "job '" + job.spec.name + "' has ended (" +
+                  std::string(job::to_string(job.phase)) + ")" +
+                  (job.phase == job::Phase::kStopped ? "" : words::after_colon(job.reason)),
           .advice = "muster logs " + job.spec.name + " shows its output"};
 }
 

@@ -313,6 +313,9 @@ std::optional<WorkspaceOptions> read_workspace_flags(FlagReader& reader) {
     }
     return std::nullopt;
   }
+  if (reader.text("--workspace").empty()) {
+    reader.fault("--workspace", "is empty; give a folder, an archive or a repository");
+  }
   if (reader.has("--folder")) {
     reader.fault("--folder", "cannot be used with --workspace, which is the tasks' working folder");
   }

@@ -304,7 +304,7 @@ TEST(ContainerFlags, ALaunchMethodIsAcceptedOnlyForMpiJobs) {
   };
   EXPECT_EQ(launch({"run", "-n", "2"}), LaunchBy::kAgent);
   EXPECT_NE(refusal_by(kAdaInVenv, {"run", "--launch", "agent", "--", "ls"})
-                .find("--launch only an mpi job has a launcher that starts ranks"),
+                .find("--launch: only an mpi job has a launcher that starts ranks"),
             std::string::npos);
 }
 

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/json_text.h"
+#include "base/text.h"
+#include "cli/spec/spec_flags.h"
 #include "config/yaml.h"
 #include "job/spec.h"
 #include "job/spec_table.h"
@@ -19,6 +21,8 @@ using base::ErrorCode;
 using base::Fault;
 
 namespace {
+
+constexpr const char* kSetFlag = "--set";
 
 class SpecFile {
  public:
@@ -47,26 +51,30 @@ class SpecFile {
     resolve_paths(folder, spec_);
     if (document.is_object()) {
       note_inherited();
-      report_missing();
+      report_missing(root.line);
       report_invalid();
     }
+    for (const Fault& fault : setting_faults_) faults_.push_back(fault_of_setting(fault));
     if (faults_.empty()) {
       return SpecRead{.spec = std::move(spec_),
                       .workspace = std::move(workspace_),
                       .changes = std::move(changes_)};
     }
     sort_faults();
-    return Error{.code = ErrorCode::kInvalid,
-                 .what = "'" + source + "' has " + std::to_string(faults_.size()) +
-                         (faults_.size() == 1 ? " fault" : " faults"),
-                 .faults = std::move(faults_)};
+    return Error{
+        .code = ErrorCode::kInvalid,
+        .what = "'" + source + "'" +
+                (is_changed_wrongly_ ? ", as the command line changes it, has " : " has ") +
+                base::count_text(static_cast<int64_t>(faults_.size()), "fault"),
+        .faults = std::move(faults_)};
   }
 
  private:
   bool has(const std::string& field) const { return lines_.has(field) || set_.contains(field); }
   bool is_at_fault(const std::string& field) const {
-    return std::any_of(faults_.begin(), faults_.end(),
-                       [&](const Fault& fault) { return fault.field == field; });
+    const auto is_its = [&](const Fault& fault) { return fault.field == field; };
+    return std::any_of(faults_.begin(), faults_.end(), is_its) ||
+           std::any_of(setting_faults_.begin(), setting_faults_.end(), is_its);
   }
 
   void locate_faults(int root_line) {
@@ -116,8 +124,10 @@ class SpecFile {
 
   void set(const std::vector<std::string>& settings) {
     SettingsRead read = apply_settings(settings, spec_);
+    set_by_setting_ = read.keys;
     set_.merge(read.keys);
-    for (Fault& fault : read.faults) faults_.push_back(std::move(fault));
+    setting_faults_ = std::move(read.faults);
+    is_changed_wrongly_ = !setting_faults_.empty();
   }
 
   /// Records the values that come from the defaults and not from the file.
@@ -129,10 +139,10 @@ class SpecFile {
     job::note_inherited(names, !has("folder"), spec_);
   }
 
-  void report_missing() {
+  void report_missing(int root_line) {
     const bool is_set = !spec_.command.empty() || !spec_.image.empty();
     if (!has("command") && !has("image") && !is_set) {
-      fault("command", "is missing; give a command, such as [python3, train.py]", 1);
+      fault("command", "is missing; give a command, such as [python3, train.py]", root_line);
     }
     if (spec_.kind == job::Kind::kMpi && !has("workers")) {
       fault("workers", "is missing; give a number", lines_.of("kind"));
@@ -143,6 +153,7 @@ class SpecFile {
     // A field that could not be read still has its default. What is wrong with that default is not
     // reported, because the user did not write it.
     std::vector<Fault> unread = faults_;
+    unread.insert(unread.end(), setting_faults_.begin(), setting_faults_.end());
     // Without a valid kind, the required numbers of tasks are unknown.
     if (is_at_fault("kind")) {
       for (const char* field :
@@ -156,8 +167,17 @@ class SpecFile {
     }
     for (const Fault& found : job::validate(spec_)) {
       if (config::follows_from_unread(found.field, unread)) continue;
-      const bool is_set = set_.contains(found.field);
-      fault(found.field, found.what, is_set ? 0 : lines_.of(found.field));
+      if (!set_.contains(found.field)) {
+        const bool is_gone = found.field == "folder" && spec_.folder.empty();
+        fault(found.field, is_gone ? kFolderIsGone : found.what, lines_.of(found.field));
+        continue;
+      }
+      is_changed_wrongly_ = true;
+      if (set_by_setting_.contains(found.field)) {
+        faults_.push_back(fault_of_setting(found));
+      } else {
+        fault(flag_of_spec_field(found.field), found.what, 0);
+      }
     }
   }
 
@@ -175,7 +195,10 @@ class SpecFile {
   std::optional<WorkspaceKey> workspace_;
   std::vector<ChangedValue> changes_;
   std::set<std::string> set_;  ///< fields that flags or settings have set
+  std::set<std::string> set_by_setting_;
   std::vector<Fault> faults_;
+  std::vector<Fault> setting_faults_;  ///< by key
+  bool is_changed_wrongly_ = false;    ///< a flag or a setting is at fault
 };
 
 }  // namespace
@@ -250,7 +273,7 @@ SettingsRead apply_settings(const std::vector<std::string>& settings, job::JobSp
     };
     if (equals == std::string::npos || equals == 0) {
       read.faults.push_back(
-          {.field = "--set", .what = "'" + setting + "' is not KEY=VALUE, as in workers=4"});
+          {.field = kSetFlag, .what = "'" + setting + "' is not KEY=VALUE, as in workers=4"});
     } else if (key == "name") {
       fault(
           "cannot be set with --set; give the name as an argument, or with --name if there is a "
@@ -271,6 +294,11 @@ SettingsRead apply_settings(const std::vector<std::string>& settings, job::JobSp
     }
   }
   return read;
+}
+
+Fault fault_of_setting(const Fault& fault) {
+  if (fault.field == kSetFlag) return fault;
+  return {.field = kSetFlag, .what = base::said_of(base::in_quotes(fault.field), fault.what)};
 }
 
 void resolve_paths(const std::string& folder, job::JobSpec& spec) {

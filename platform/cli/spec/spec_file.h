@@ -92,6 +92,12 @@ struct SettingsRead {
 };
 
 SettingsRead apply_settings(const std::vector<std::string>& settings, job::JobSpec& spec);
+/// The fault of a setting for people: "--set: 'workers' is set twice".
+base::Fault fault_of_setting(const base::Fault& fault);
+
+/// The fault of `folder`, if the caller's current folder was deleted.
+inline constexpr const char* kFolderIsGone =
+    "is the current folder, which no longer exists; change to another folder, or give --folder";
 
 /// Makes the paths of `folder` and volumes absolute.
 void resolve_paths(const std::string& folder, job::JobSpec& spec);

@@ -24,21 +24,6 @@ namespace muster::cli::spec {
 
 namespace {
 
-/// The flag of a field, or of the nearest field that contains it: "command[2]" and
-/// "environment.PATH" belong to the flags of "command" and "environment".
-std::string flag_of_field(const std::string& field) {
-  if (field.ends_with(".log_pattern")) return "--on-log";
-  const record::Place* nearest = nullptr;
-  static const std::vector<record::Place> places =
-      record::places_of(record::table_for<job::JobSpec>());
-  for (const record::Place& place : places) {
-    const std::string& path = place.path;
-    if (!place.has_flag || !record::is_within(field, path)) continue;
-    if (nearest == nullptr || path.size() > nearest->path.size()) nearest = &place;
-  }
-  return nearest == nullptr ? field : nearest->row->notes.flag.name;
-}
-
 /// "KEY=VALUE" of each text. A text without "=" has an empty value.
 nlohmann::json pairs_of(const std::vector<std::string>& texts) {
   nlohmann::json pairs = nlohmann::json::object();
@@ -59,12 +44,27 @@ nlohmann::json typed_value(const record::Row& row, const FlagReader& reader) {
   return reader.text(flag.name);
 }
 
+/// Whether a single value is empty. It is most likely that of a variable that is not set, and would
+/// be the same as no flag.
+bool is_empty_text(const record::Row& row, const FlagReader& reader) {
+  const record::Flag& flag = row.notes.flag;
+  const bool is_list =
+      row.type->element() != nullptr || row.type->is_texts() || row.type->is_pairs();
+  return flag.value != nullptr && !is_list && reader.text(flag.name).empty();
+}
+
 /// Reads every flag that sets exactly one field.
 void read_plain_flags(FlagReader& reader, job::JobSpec& spec) {
   const record::Table& table = record::table_for<job::JobSpec>();
   for (const record::Place& place : record::places_of(table)) {
     const record::Flag& flag = place.row->notes.flag;
     if (!place.has_flag || flag.by_hand || !reader.has(flag.name)) continue;
+    if (is_empty_text(*place.row, reader)) {
+      if (!reader.is_at_fault(flag.name)) {
+        reader.fault(flag.name, "is empty; give a value, or leave it out");
+      }
+      continue;
+    }
     std::vector<base::Fault> faults;
     const auto typed = record::ValueTree::of(typed_value(*place.row, reader));
     record::assign(table, &spec, place.path, typed.root(), faults);
@@ -72,10 +72,14 @@ void read_plain_flags(FlagReader& reader, job::JobSpec& spec) {
   }
 }
 
-/// Applies --set, which overrides all other flags.
-void read_settings(FlagReader& reader, job::JobSpec& spec) {
+/// Applies --set, which overrides all other flags. Returns its faults, by key.
+std::vector<base::Fault> read_settings(FlagReader& reader, job::JobSpec& spec) {
   SettingsRead read = apply_settings(reader.texts("--set"), spec);
-  for (base::Fault& fault : read.faults) reader.fault(fault.field, std::move(fault.what));
+  for (const base::Fault& fault : read.faults) {
+    base::Fault shown = fault_of_setting(fault);
+    reader.fault(std::move(shown.field), std::move(shown.what));
+  }
+  return std::move(read.faults);
 }
 
 void read_environment(const Caller& caller, FlagReader& reader, job::JobSpec& spec) {
@@ -164,13 +168,6 @@ job::JobSpec read_common(const Arguments& arguments, const Caller& caller, FlagR
   return spec;
 }
 
-/// Completes the spec after the flags of the kind were read.
-void complete(const Caller& caller, FlagReader& reader, job::JobSpec& spec) {
-  read_settings(reader, spec);
-  resolve_paths(caller.folder, spec);
-  note_inherited(reader, spec);
-}
-
 void read_parameter_servers(FlagReader& reader, job::JobSpec& spec) {
   if (reader.has("--parameter-server-command")) {
     spec.parameter_server.command = {"sh", "-c", reader.text("--parameter-server-command")};
@@ -192,22 +189,39 @@ std::string flag_of_secret(const job::JobSpec& spec, const std::string& field) {
   return spec.secrets[index].file.empty() ? "--secret" : "--secret-file";
 }
 
-void check(const job::JobSpec& spec, FlagReader& reader) {
+/// `settings`: the faults of --set.
+void check(const job::JobSpec& spec, std::vector<base::Fault> settings, FlagReader& reader) {
   // A flag that could not be read still has its default. What is wrong with that default is not
   // reported, because the user did not write it.
   const FlagReader unread = reader;
   const bool workers_unread =
       unread.is_at_fault("--workers") || unread.is_at_fault("--max-workers");
+  std::vector<base::Fault>& faults = settings;
+  faults.insert(faults.end(), unread.faults().begin(), unread.faults().end());
   for (const base::Fault& fault : job::validate(spec)) {
     const bool is_secret = fault.field.starts_with("secrets");
-    std::string flag = is_secret ? flag_of_secret(spec, fault.field) : flag_of_field(fault.field);
+    std::string flag =
+        is_secret ? flag_of_secret(spec, fault.field) : flag_of_spec_field(fault.field);
     if (flag == "--min-workers" && workers_unread) continue;
     if (flag == "--resize" && unread.is_at_fault("--parameter-servers")) continue;
     if (flag == "--workers" && reader.has("--max-workers")) flag = "--max-workers";
-    if (unread.is_at_fault(flag) || config::follows_from_unread(fault.field, unread.faults()))
-      continue;
-    reader.fault(flag, fault.what);
+    if (unread.is_at_fault(flag) || config::follows_from_unread(fault.field, faults)) continue;
+    const bool is_gone = fault.field == "folder" && spec.folder.empty();
+    reader.fault(flag, is_gone ? kFolderIsGone : fault.what);
   }
+  const bool is_array =
+      reader.has("--array") || reader.has("--each-line") || reader.has("--each-json");
+  if (reader.has("--after-member") && !is_array && spec.array.is_none()) {
+    reader.fault("--after-member", "is for the members of an array; of a single job give --after");
+  }
+}
+
+/// Completes the spec after the flags of the kind were read, and checks it.
+void complete(const Caller& caller, FlagReader& reader, job::JobSpec& spec) {
+  std::vector<base::Fault> settings = read_settings(reader, spec);
+  resolve_paths(caller.folder, spec);
+  note_inherited(reader, spec);
+  check(spec, std::move(settings), reader);
 }
 
 bool is_mpi_launcher(const std::string& program) {
@@ -230,6 +244,19 @@ void put_under_mpirun(const Caller& caller, job::JobSpec& spec) {
 
 }  // namespace
 
+std::string flag_of_spec_field(const std::string& field) {
+  if (field.ends_with(".log_pattern")) return "--on-log";
+  const record::Place* nearest = nullptr;
+  static const std::vector<record::Place> places =
+      record::places_of(record::table_for<job::JobSpec>());
+  for (const record::Place& place : places) {
+    const std::string& path = place.path;
+    if (!place.has_flag || !record::is_within(field, path)) continue;
+    if (nearest == nullptr || path.size() > nearest->path.size()) nearest = &place;
+  }
+  return nearest == nullptr ? field : nearest->row->notes.flag.name;
+}
+
 void let_root_run_open_mpi(job::JobSpec& spec) {
   // As variables (4.x and 5.x have different names), because MPICH and Intel MPI refuse the flag
   // --allow-run-as-root.
@@ -237,6 +264,12 @@ void let_root_run_open_mpi(job::JobSpec& spec) {
     spec.environment.emplace(std::string(prefix) + "_ALLOW_RUN_AS_ROOT", "1");
     spec.environment.emplace(std::string(prefix) + "_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   }
+}
+
+void read_settings_and_check(const Caller& caller, FlagReader& reader, job::JobSpec& spec) {
+  std::vector<base::Fault> settings = read_settings(reader, spec);
+  resolve_paths(caller.folder, spec);
+  check(spec, std::move(settings), reader);
 }
 
 job::JobSpec default_spec(const Caller& caller) {
@@ -315,7 +348,6 @@ job::JobSpec read_submit_spec(job::Kind kind, const Arguments& arguments, const 
     read_evaluator(reader, spec);
   }
   complete(caller, reader, spec);
-  check(spec, reader);
   return spec;
 }
 
@@ -323,14 +355,13 @@ job::JobSpec read_run_spec(const Arguments& arguments, const Caller& caller,
                            const std::string& name, FlagReader& reader) {
   job::JobSpec spec = read_common(arguments, caller, reader);
   spec.name = reader.text("--name", name);
-  const int processes = reader.number("--workers", 1);
+  const int processes = reader.number("--workers", 1, job::kMaxWorkers);
   if (processes != 1) {
     spec.kind = job::Kind::kMpi;
     spec.workers = processes;
     put_under_mpirun(caller, spec);
   }
   complete(caller, reader, spec);
-  check(spec, reader);
   return spec;
 }
 
@@ -432,9 +463,9 @@ void read_workers(FlagReader& reader, job::JobSpec& spec) {
   if (!reader.has("--workers") && !has_most) {
     reader.fault("--workers", "is missing; give a number");
   }
-  spec.workers = reader.number("--workers", 1);
+  spec.workers = reader.number("--workers", 1, job::kMaxWorkers);
   if (!has_most) return;
-  const int most = reader.number("--max-workers", spec.workers);
+  const int most = reader.number("--max-workers", spec.workers, job::kMaxWorkers);
   const bool is_said_otherwise =
       reader.has("--workers") && !reader.is_at_fault("--workers") && spec.workers != most;
   if (is_said_otherwise) {

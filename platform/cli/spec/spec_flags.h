@@ -42,6 +42,14 @@ struct FlagOverrides {
 std::optional<FlagOverrides> read_overrides(const Arguments& arguments, const Caller& caller,
                                             FlagReader& reader);
 
+/// The flag of a field, or of the nearest field that contains it: "command[2]" and
+/// "environment.PATH" belong to the flags of "command" and "environment". Without one, the field.
+std::string flag_of_spec_field(const std::string& field);
+
+/// Applies --set, which overrides all other flags, makes paths absolute, and reports the faults of
+/// the spec under the names of the flags.
+void read_settings_and_check(const Caller& caller, FlagReader& reader, job::JobSpec& spec);
+
 /// Applies them. A flag replaces the value of its field; variables, labels, secrets and volumes are added,
 /// and replace those of the same name or place; retry rules precede the spec's own. Faults are
 /// reported under the names of the flags. Returns the fields that were set explicitly, even if their

@@ -203,7 +203,7 @@ TEST(SchedulingFlags, ReportFaultsUnderTheirOwnNames) {
        {"--packing", "tight"},
        "--packing 'tight' is invalid: expected one of auto, pack, spread"},
       {one, {"--topology", "\n"}, "--topology '\n' is not a topology level such as rack"},
-      {one, {"--time-limit", "0s"}, "--time-limit give a time between 1ms and 365d"},
+      {one, {"--time-limit", "0s"}, "--time-limit: give a time between 1ms and 365d"},
       {one, {"--time-limit", "soon"}, "--time-limit 'soon' is not a time"},
       {one, {"--retries", "-1"}, "--retries -1 is out of range"},
       {one, {"--on-exit", "42"}, "--on-exit '42' has no action; write it as in 42=fail"},
@@ -229,7 +229,7 @@ TEST(SchedulingFlags, ReportFaultsUnderTheirOwnNames) {
        "--resize 'lively' is invalid: expected one of auto, live, restart"},
       {cluster,
        {"-n", "2", "--min-workers", "1", "--resize", "live"},
-       "--resize without parameter servers each worker of a grpc job waits for all others"},
+       "--resize: without parameter servers each worker of a grpc job waits for all others"},
       {gang, {"--max-workers", "0"}, "--max-workers 0 is out of range"},
       {gang, {"--max-workers", "some"}, "--max-workers 'some' is not a whole number"},
   };

@@ -45,19 +45,20 @@ TEST(Settings, OverrideTheFile) {
 
 TEST(Settings, ReportFaults) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
-      {{"wrokers=4"}, "wrokers: unknown key; did you mean 'workers'?"},
-      {{"sheduling.priority=4"}, "sheduling.priority: unknown key; did you mean 'scheduling."},
-      {{"workers=many"}, "workers: 'many' is not a whole number"},
-      {{"workers=3", "workers=4"}, "workers: is set twice"},
+      {{"wrokers=4"}, "--set: 'wrokers' is an unknown key; did you mean 'workers'?"},
+      {{"sheduling.priority=4"},
+       "'sheduling.priority' is an unknown key; did you mean 'scheduling."},
+      {{"workers=many"}, "--set: 'workers': 'many' is not a whole number"},
+      {{"workers=3", "workers=4"}, "--set: 'workers' is set twice"},
       {{"workers"}, "--set: 'workers' is not KEY=VALUE"},
       {{"=4"}, "--set: '=4' is not KEY=VALUE"},
-      {{"kind=torch"}, "kind: cannot be set"},
-      {{"name=x"}, "name: cannot be set"},
-      {{"scheduling.node_pools=[a"}, "scheduling.node_pools: '[a' is not valid YAML"},
-      {{"resources={gpus: 1, gpus: 2}"}, "resources.gpus: is given twice"},
-      {{"grace=soon"}, "grace: 'soon' is not a time such as 30s"},
-      {{"workers=0"}, "workers: "},
-      {{"sandbox=docker"}, "sandbox: 'docker' is invalid: expected one of bubblewrap, none"},
+      {{"kind=torch"}, "'kind' cannot be set"},
+      {{"name=x"}, "'name' cannot be set"},
+      {{"scheduling.node_pools=[a"}, "'scheduling.node_pools': '[a' is not valid YAML"},
+      {{"resources={gpus: 1, gpus: 2}"}, "'resources.gpus' is given twice"},
+      {{"grace=soon"}, "'grace': 'soon' is not a time such as 30s"},
+      {{"workers=0"}, "--set: 'workers': 0 is out of range; give 1 to 1000"},
+      {{"sandbox=docker"}, "'sandbox': 'docker' is invalid: expected one of bubblewrap, none"},
   };
   for (const auto& [settings, says] : cases) {
     EXPECT_NE(told_by(settings).find(says), std::string::npos)

@@ -104,7 +104,7 @@ Result<SweepFile> parse_sweep_file(std::string_view text, const std::string& sou
     workspace = std::move(job->workspace);
     const std::vector<Fault> unread = faults;
     for (Fault& fault : sweep::validate(spec)) {
-      if (is_known(unread, "sweep." + fault.field)) continue;
+      if (is_known(unread, "sweep." + fault.field) || is_known(unread, fault.field)) continue;
       if (!fault.field.starts_with("job.")) {
         fault.line = lines.has(fault.field) ? lines.of(fault.field) : 0;
         fault.field = "sweep." + fault.field;

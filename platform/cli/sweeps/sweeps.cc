@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "api/sweep_wire.h"
 #include "api/wire.h"
@@ -103,15 +104,37 @@ std::string flag_of_key(const std::string& field) {
   return field;
 }
 
+/// A fault of a parameter, with the flag as it was typed: "--param 'lr=1..0': the upper end ...".
+base::Fault fault_of_param(const base::Fault& fault,
+                           const std::vector<std::pair<std::string, std::string>>& keys) {
+  const std::pair<std::string, std::string>* typed = nullptr;
+  for (const auto& key : keys) {
+    const bool is_longer = typed == nullptr || key.first.size() > typed->first.size();
+    if (record::is_within(fault.field, key.first) && is_longer) typed = &key;
+  }
+  if (typed == nullptr) return {.field = "--param", .what = fault.what};
+  const std::string name = typed->first.substr(typed->first.find('.') + 1);
+  return {.field = "--param",
+          .what = base::said_of(base::in_quotes(name + "=" + typed->second), fault.what)};
+}
+
 std::vector<std::pair<std::string, std::string>> read_keys(Reading& in) {
   std::vector<std::pair<std::string, std::string>> keys;
+  std::set<std::string> names;
   for (const std::string& text : in.reader.texts("--param")) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
       in.reader.fault("--param", "'" + text + "' is not NAME=VALUES, as in lr=log:1e-4..1e-1");
       continue;
     }
-    keys.emplace_back("parameters." + text.substr(0, equals), text.substr(equals + 1));
+    const std::string name = text.substr(0, equals);
+    if (!names.insert(name).second) {
+      in.reader.fault("--param", base::in_quotes(name) +
+                                     " is given twice; give its values in one " + "list, as in " +
+                                     name + "=1,2,3");
+      continue;
+    }
+    keys.emplace_back("parameters." + name, text.substr(equals + 1));
   }
   for (const record::Row* const row : rows_with_flags()) {
     const char* const flag = row->notes.flag.name;
@@ -146,15 +169,25 @@ Call read_sweep_create(Reading& in) {
       spec::read_submit_spec(read_kind_of_trials(in), in.arguments, in.caller, in.reader);
   command.workspace = spec::read_workspace_flags(in.reader);
   const bool is_job_valid = in.reader.ok();
-  for (const base::Fault& fault : set_sweep_keys(command.keys, command.spec)) {
-    in.reader.fault(flag_of_key(fault.field), fault.what);
-  }
+  const std::vector<base::Fault> misread = set_sweep_keys(command.keys, command.spec);
+  const auto report = [&](const base::Fault& fault) {
+    const base::Fault of_param = fault_of_param(fault, command.keys);
+    const std::string flag = flag_of_key(fault.field);
+    in.reader.fault(flag, flag == of_param.field ? of_param.what : fault.what);
+  };
+  for (const base::Fault& fault : misread) report(fault);
   const FlagReader unread = in.reader;
   for (const base::Fault& fault : sweep::validate(command.spec)) {
-    const std::string flag = flag_of_key(fault.field);
     const bool is_of_job = fault.field.starts_with("job.");
-    if (unread.is_at_fault(flag) || (is_of_job && !is_job_valid)) continue;
-    in.reader.fault(is_of_job ? fault.field.substr(4) : flag, fault.what);
+    if (is_of_job) {
+      if (is_job_valid) in.reader.fault(fault.field.substr(4), fault.what);
+      continue;
+    }
+    // The other parameters are checked even if one could not be read.
+    const bool is_param = fault.field.starts_with("parameters.");
+    const bool is_known = is_param ? config::follows_from_unread(fault.field, misread)
+                                   : unread.is_at_fault(flag_of_key(fault.field));
+    if (!is_known) report(fault);
   }
   return command;
 }
@@ -420,7 +453,7 @@ Result<int> execute(const SweepCreateCommand& command, const Hooks& hooks) {
   const std::string& name = made.summary.name;
   MUSTER_CHECK(
       show(command.output,
-           "created sweep " + name + " of " + std::to_string(made.summary.trials) + " trials\n",
+           "created sweep " + name + " of " + base::count_text(made.summary.trials, "trial") + "\n",
            api::sweep_to_json(made)));
   if (command.output == Output::kTable) {
     std::cerr << "  to follow it: muster sweep get " << name << std::endl;

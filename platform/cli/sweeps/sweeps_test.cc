@@ -115,6 +115,21 @@ TEST(SweepCreate, RefusesFlagsOfOtherKinds) {
       << text;
 }
 
+TEST(SweepCreate, ReportsTheFaultsOfAllParameters) {
+  const std::string text = refusal(
+      with_program({"sweep", "create", "s", "--param", "lr=1..0", "--param", "b=", "--param",
+                    "c d=1,2", "--param", "x=log:0..1", "--param", "y=1,2", "--param", "y=3,4"},
+                   {"--metric", "loss", "--max-trials", "2"}));
+  for (const char* part : {"--param: 'lr=1..0': the upper end of a range is below its lower end",
+                           "--param: 'b=': '' is not a list A,B,C",
+                           "--param: 'c d=1,2': 'c d' is not a parameter name",
+                           "--param: 'x=log:0..1': a logarithmic range begins above 0",
+                           "--param: 'y' is given twice; give its values in one list"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << text << "\nshould say: " << part;
+  }
+  EXPECT_TRUE(text.starts_with("5 errors")) << text;
+}
+
 TEST(SweepKeys, ReportFaultsByKey) {
   SweepSpec spec;
   const auto faults = set_sweep_keys({{"max_trials", "many"}, {"goal", "min"}}, spec);
@@ -149,7 +164,7 @@ sweep::Sweep shown_sweep() {
                              .values = {{"batch", "64"}, {"layers", "1"}, {"lr", "0.1"}},
                              .phase = sweep::TrialPhase::kFailed,
                              .fault = "reported no value of 'accuracy'"}};
-  return sweep_of(record, progress);
+  return sweep_of(record, progress.search, progress.ended);
 }
 
 TEST(SweepPage, ShowsTrialsBestFirst) {

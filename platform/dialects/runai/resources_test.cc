@@ -73,7 +73,7 @@ TEST(RunaiMaster, ArgumentsThatCannotBeReplacedAreAFault) {
             "--master-args cannot replace the arguments of the image's own command; give the "
             "command with --command");
   EXPECT_EQ(fault_of(dist_with("mpi", {"--master-args=--log", "--", "--lr", "1"})),
-            "--master-args only the launcher runs the command; give its arguments after '--'");
+            "--master-args: only the launcher runs the command; give its arguments after '--'");
   EXPECT_EQ(fault_of(dist_with("pytorch", {"--master-args=a\\b"})),
             "--master-args 'a\\b' has a '\\' that is not before a quote or a '\\'");
 }

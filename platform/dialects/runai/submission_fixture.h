@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "cli/command/arguments.h"
 #include "dialects/runai/command_tree.h"
 #include "dialects/runai/submission.h"
@@ -34,7 +35,8 @@ inline ReadSubmission read_words(const Words& words) {
   ReadSubmission read{.submission = read_submission(arguments, reader, caller_in_home(), words),
                       .faults = {}};
   for (const base::Fault& fault : reader.faults()) {
-    read.faults.push_back((fault.field.empty() ? "" : fault.field + " ") + fault.what);
+    read.faults.push_back(fault.field.empty() ? fault.what
+                                              : base::said_of(fault.field, fault.what));
   }
   return read;
 }

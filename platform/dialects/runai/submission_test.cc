@@ -268,7 +268,7 @@ TEST(RunaiSubmission, ProcessesAreWorkers) {
 TEST(RunaiSubmission, OnlyOneRunOfAJobIsSupported) {
   EXPECT_TRUE(read_words(submit_with({"--completions=1", "--parallelism=1"})).faults.empty());
   EXPECT_EQ(fault_of(submit_with({"--completions=5"})),
-            "--completions only 1 is supported; submit a job for each run");
+            "--completions: only 1 is supported; submit a job for each run");
   EXPECT_EQ(fault_of(submit_with({"--parallelism=2"})),
             "--parallelism of more than 1 requires --completions");
   EXPECT_EQ(fault_of(submit_with({"--parallelism=1", "--elastic"})),
