@@ -53,6 +53,10 @@ export class Team {
         '8:A100:80G',
         '--notify-allow-http',
         'true',
+        // With a way out for jobs, the server makes a bridge in the browser's network, and a port for each job; Chromium
+        // ends its requests at each such change (ERR_NETWORK_CHANGED).
+        '--task-internet',
+        'false',
         ...hook,
         ...this.flags,
       ],
