@@ -139,20 +139,15 @@ class _Reducing:
 
 
 class _ReducingKeras3(_Reducing):
-    @property
-    def loss_scale_factor(self) -> Any:
-        return self.__dict__.get("loss_scale_factor")
-
-    @loss_scale_factor.setter
-    def loss_scale_factor(self, factor: Any) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:
         # Keras' LossScaleOptimizer sets it to None in its inner optimizer. It skips a batch whose gradients overflow
         # before the inner optimizer sees them: on one rank, while the others reduce theirs.
-        if factor is None and is_initialized() and size() > 1:
+        if name == "loss_scale_factor" and value is None and is_initialized() and size() > 1:
             raise ValueError(
                 "a distributed optimizer in a LossScaleOptimizer (as compile() makes it under mixed_float16) would let the "
                 "ranks skip different batches, and their weights drift apart; wrap the other way round: "
                 "DistributedOptimizer(keras.optimizers.LossScaleOptimizer(optimizer))")
-        self.__dict__["loss_scale_factor"] = factor
+        super().__setattr__(name, value)
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
         variables = list(self._trainable_variables  # type: ignore[attr-defined]
