@@ -85,7 +85,7 @@ Result<sweep::Sweep> Sweeps::create(const SweepSpec& spec, const access::Actor& 
   return *with_id(id);
 }
 
-/// nullptr: there is none, or it is being deleted.
+/// nullptr: no sweep has this id, or the sweep is being deleted.
 const Sweeps::Entry* Sweeps::shown(const std::string& id) const {
   const auto found = entries_.find(id);
   return found == entries_.end() || found->second->removing ? nullptr : found->second.get();

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "base/hash.h"
 #include "base/units.h"
 #include "record/json_writer.h"
 #include "sweep/spec.h"
@@ -27,17 +28,11 @@ uint64_t mixed(uint64_t value) {
   return value ^ (value >> 31U);
 }
 
-uint64_t hash_of(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
-}
-
 /// Uniform in [0, 1).
 double drawn(const SweepSpec& spec, int number, const std::string& parameter) {
   const auto seed = static_cast<uint64_t>(spec.seed);
   const uint64_t bits =
-      mixed(mixed(mixed(seed) ^ static_cast<uint64_t>(number)) ^ hash_of(parameter));
+      mixed(mixed(mixed(seed) ^ static_cast<uint64_t>(number)) ^ base::fnv_1a(parameter));
   constexpr double kTwoTo53 = 9007199254740992.0;
   return static_cast<double>(bits >> 11U) / kTwoTo53;
 }

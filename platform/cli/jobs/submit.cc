@@ -55,7 +55,8 @@ Call read_submit_kind(Reading& in) {
                                   std::string(job::to_string(kind)) + " NAME");
   }
   if (in.reader.has("--only"))
-    in.reader.fault("--only", "chooses a job of a file, and there is none; leave it out");
+    in.reader.fault("--only",
+                    "chooses one of the jobs of a file (-f), and no file is given; leave it out");
   Arguments arguments = in.arguments;
   if (!arguments.names.empty() && job::is_name_template(arguments.names.front())) {
     Submission example;

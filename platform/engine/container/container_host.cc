@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "engine/engine.h"
 
@@ -27,12 +28,9 @@ using std::chrono::milliseconds;
 
 namespace {
 
-/// FNV-1a, 64 bits, in hexadecimal digits.
+/// In hexadecimal digits.
 std::string short_hash(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325U;
-  for (const char letter : text) {
-    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
-  }
+  const uint64_t hash = base::fnv_1a(text);
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string digits;
   for (int shift = 60; shift >= 0; shift -= 4) digits += kDigits[(hash >> shift) & 15U];

@@ -68,7 +68,7 @@ class ContainerTasks {
   /// dead.
   void look_again(const HeldHost& host) const;
   /// Drops all tasks of a host that is gone. Their containers are removed if the host comes back.
-  /// Reports the ends of those that had ended, and returns the others that were running.
+  /// Reports the tasks that had ended, and returns the keys of the tasks that were running.
   std::vector<TaskKey> abandon(HeldHost& host);
 
  private:

@@ -94,8 +94,9 @@ struct Removals::State : std::enable_shared_from_this<State> {
 
   base::EventLoop& loop;
   std::multiset<Item> under_way;
-  std::map<Item, std::vector<std::function<void()>>> cancelled;  ///< of those under way
-  std::set<Item> left;                                           ///< to be tried again
+  /// Removals under way that are not to be tried again, and whom to call at their end.
+  std::map<Item, std::vector<std::function<void()>>> cancelled;
+  std::set<Item> left;  ///< to be tried again
   std::map<Item, int> failures;
   std::chrono::milliseconds pause = kFirstRetryPause;
   base::EventLoop::Interest timer;
