@@ -73,8 +73,8 @@ programs: deps-programs
 	@cmake --preset release
 	@cmake --build --preset release --target muster muster-shim digits
 
-# In a fresh tree, builds muster with the process engine alone, which takes two thirds of the time (MUSTER_PARTS in
-# platform/CMakeLists.txt). Every other target builds all engines, and reuses the compiled files.
+# In a fresh tree, builds muster with the process engine alone and in few batches, which takes half of the time
+# (docs/decisions/0035-first-build.md). Every other target builds all engines.
 quickstart-programs: deps-programs
 	@parts=process; \
 	if [ -x build/release/platform/muster ] && grep -qx MUSTER_PARTS:STRING=all build/release/CMakeCache.txt; \
@@ -187,7 +187,7 @@ test-docs: build ## type every command of four pages of docs/ and compare the ou
 	@scripts/run_tests.sh release -R '^e2e\.docs$$'
 
 # SANITIZERS=asan or tsan selects one; PROGRAMS, names such as "control_test server_test", selects test programs.
-test-sanitize: deps ## run the unit tests under the address, undefined and thread sanitizers
+test-sanitize: deps deps-fuzz ## run the unit tests under the address, undefined and thread sanitizers
 	@scripts/sanitize.sh $(SANITIZERS) $(PROGRAMS)
 
 test-all: ## run every suite, one after another; takes hours

@@ -63,6 +63,13 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(--param=ggc-min-heapsize=524288)
 endif()
 
+# The folders that a first build compiles together, in few and large batches: a batch costs two to five seconds before
+# the first line of its own, which is a third of the time of `make quickstart`. Other builds have smaller batches,
+# and an optimisation for each folder (docs/decisions/0035-first-build.md).
+set(MUSTER_FIRST_BASICS muster_access muster_http muster_cron muster_words muster_sweep muster_wire)
+set(MUSTER_FIRST_BUILD muster_workspace muster_schedule muster_simulate muster_engine muster_config muster_notify
+    muster_store muster_logs muster_control muster_server muster_service muster_cli)
+
 # MUSTER_OPTIMISE: the optimisation of a release build instead of -O3, for folders that do not gain from -O3.
 #
 # IN names a library in which several small folders are compiled together, in shared batches; it is made where
@@ -70,6 +77,11 @@ endif()
 # between them.
 function(muster_library name)
   cmake_parse_arguments(ARG "" "IN" "SOURCES;DEPENDS" ${ARGN})
+  if(MUSTER_PARTS STREQUAL process AND name IN_LIST MUSTER_FIRST_BASICS)
+    set(ARG_IN muster_first_basics)
+  elseif(MUSTER_PARTS STREQUAL process AND name IN_LIST MUSTER_FIRST_BUILD)
+    set(ARG_IN muster_first_build)
+  endif()
   if(ARG_IN AND MUSTER_UNITY)
     if(NOT TARGET ${ARG_IN})
       muster_library(${ARG_IN})
@@ -80,6 +92,7 @@ function(muster_library name)
     target_sources(${ARG_IN} PRIVATE ${ARG_SOURCES})
     target_link_libraries(${ARG_IN} PUBLIC ${ARG_DEPENDS})
     add_library(${name} INTERFACE)
+    set_property(TARGET ${name} PROPERTY MUSTER_COMPILED_IN ${ARG_IN})
     target_link_libraries(${name} INTERFACE ${ARG_IN})
     return()
   endif()
@@ -90,9 +103,23 @@ function(muster_library name)
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS})
 endfunction()
 
+# Sets VARIABLE to the target that compiles the sources of a folder's library: the library, or the one named by IN.
+function(muster_compiled_in name variable)
+  get_target_property(target ${name} MUSTER_COMPILED_IN)
+  if(NOT target)
+    set(target ${name})
+  endif()
+  set(${variable} ${target} PARENT_SCOPE)
+endfunction()
+
 # Compiles the sources of a target in COUNT batches of equal size, however many sources it gets. A last batch of
 # two sources would cost half as much as a full one.
+# Has no effect on a folder whose sources another target compiles.
 function(muster_batches target count)
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL INTERFACE_LIBRARY)
+    return()
+  endif()
   get_target_property(sources ${target} SOURCES)
   list(LENGTH sources number)
   math(EXPR size "(${number} + ${count} - 1) / ${count}")
