@@ -7,8 +7,8 @@ The build compiles sources in batches, in which a file may depend on an include 
 compiled alone: a fault is a missing include. Precompiled headers are left out for the same reason. A header that a
 source includes as its first line is checked by that source, and is not compiled a second time. BUILD is a configured
 build of the preset `alone`, of which only compile_commands.json is used; a header is compiled with the options of the
-sources in its folder. PATTERN (a part of the path) selects files. Ends with the line "N passed, N failed", which also
-counts headers that sources check.
+sources in its folder. A file that passed, and of which nothing has changed since, is not compiled again. PATTERN (a part
+of the path) selects files. Ends with the line "N passed, N failed", which also counts headers that sources check.
 """
 
 import concurrent.futures
@@ -18,7 +18,10 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+from checked_units import CheckedUnits, included_files
 
 ROOT = Path(__file__).resolve().parent.parent
 # Headers that are included in the middle of a source, as their first lines state, cannot stand alone.
@@ -96,14 +99,20 @@ def jobs(build):
     return found, proven
 
 
-def compile_alone(path, options, folder):
-    """The compiler's errors; empty if the file compiles."""
+def compile_alone(path, options, folder, record):
+    """The compiler's errors; empty if the file compiles, None if it did and has not changed since."""
+    if record.is_current(path, options):
+        return None
     language = "c" if path.suffix == ".c" else "c++"
     # Sources show the warnings of a header; compiled alone, its functions are unused.
     quiet = ["-w"] if path.suffix == ".h" else []
-    run = subprocess.run([*options, *quiet, "-fsyntax-only", "-x", language, str(path)], cwd=folder,
-                         capture_output=True, text=True, check=False)
-    return "" if run.returncode == 0 else run.stderr or f"exit code {run.returncode}"
+    began = time.time()
+    run = subprocess.run([*options, *quiet, "-fsyntax-only", "-MMD", "-MF", "/dev/stdout", "-x", language, str(path)],
+                         cwd=folder, capture_output=True, text=True, check=False)
+    if run.returncode == 0:
+        record.passed(path, options, included_files(run.stdout, ROOT), began)
+        return ""
+    return run.stderr or f"exit code {run.returncode}"
 
 
 def main():
@@ -113,15 +122,22 @@ def main():
               if not patterns or any(pattern in str(path) for pattern in patterns)}
     # A faulty header fails its source, which is also compiled if the whole tree is.
     compiled = {path: job for path, job in chosen.items() if proven.get(path) not in chosen}
-    failed = 0
+    compiler = next(iter(found.values()))[0][0]
+    version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
+    record = CheckedUnits(build / "lint" / "alone", version)
+    failed = unchanged = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = {pool.submit(compile_alone, path, *job): path for path, job in compiled.items()}
+        results = {pool.submit(compile_alone, path, *job, record): path for path, job in compiled.items()}
         for count, done in enumerate(concurrent.futures.as_completed(results), 1):
-            if done.result():
+            if done.result() is None:
+                unchanged += 1
+            elif done.result():
                 failed += 1
                 print(f"{results[done].relative_to(ROOT)}:\n{done.result()}", flush=True)
             if sys.stderr.isatty():
                 print(f"\r[{count}/{len(results)}]", end="", file=sys.stderr, flush=True)
+    if unchanged:
+        print(f"{unchanged} passed before, and have not changed")
     print(f"{len(chosen) - failed} passed, {failed} failed")
     return 1 if failed or not chosen else 0
 
