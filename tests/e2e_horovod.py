@@ -94,7 +94,7 @@ class Jobs(HorovodTest):
     def test_an_elastic_job_goes_on_without_a_worker_that_is_lost(self):
         run = self.submit("--min-workers", 1, "--max-workers", 2, "--", self.horovodrun, "--min-np", 1, "--max-np", 2,
                           "-np", 2, "--host-discovery-script", "/generated/discover_hosts.sh",
-                          TORCH, ELASTIC, "--epochs", 30)
+                          TORCH, ELASTIC, "--epochs", 30, "--batches-per-commit", 1)
         run.until("epoch=2 ")
 
         kill_and_wait(self.one_that_trains())
@@ -104,6 +104,10 @@ class Jobs(HorovodTest):
         begun = [int(epoch) for epoch in re.findall(r"begins in epoch (\d+)", run.text)]
         self.assertEqual(min(begun), 1)
         self.assertGreater(max(begun), 1, "it did not begin anew after the loss")
+        # Two ranks need half of the batches that one rank needs alone. An epoch that had lost its record of the
+        # trained images would train all of them again.
+        batches = [int(number) for number in re.findall(r"epochs=30 batches=(\d+)", run.text)]
+        self.assertLessEqual(max(batches), 2 * batches[0], run.text)
 
     def one_that_trains(self):
         """The process of a rank of the job, which runs the example."""

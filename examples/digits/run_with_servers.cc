@@ -1,10 +1,4 @@
-#include <pthread.h>
-#include <signal.h>
-#include <unistd.h>
-
 #include <cstdio>
-#include <cstdlib>
-#include <thread>
 
 #include "idx.h"
 #include "muster/parameter_server/client.h"
@@ -25,29 +19,6 @@ using parameter_server::Role;
 using parameter_server::Server;
 using parameter_server::ServerStatus;
 
-// SIGTERM and SIGINT, which a waiting thread receives.
-class StopSignals {
- public:
-  /// Must be called before another thread starts: threads inherit the signal mask.
-  StopSignals() {
-    sigemptyset(&signals_);
-    sigaddset(&signals_, SIGTERM);
-    sigaddset(&signals_, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-  }
-
-  void wait() const {
-    int signal = 0;
-    sigwait(&signals_, &signal);
-  }
-
-  /// Wakes the waiting thread, as a signal from outside would.
-  static void send_to_self() { ::kill(::getpid(), SIGINT); }
-
- private:
-  sigset_t signals_ = {};
-};
-
 std::string name_of(const Cluster& cluster) {
   const char* const role = cluster.role == Role::kServer ? "parameter server " : "worker ";
   return role + std::to_string(cluster.index);
@@ -61,14 +32,7 @@ void print_served(const Cluster& cluster, const ServerStatus& status, const Endi
   std::fflush(stdout);
 }
 
-// Muster itself stops parameter servers after the chief has ended, and regards a server that ends
-// earlier as lost.
-bool is_stopped_by_another() {
-  return std::getenv("MUSTER_JOB") != nullptr;
-}
-
 int serve(const Cluster& cluster, const Options& options) {
-  const StopSignals signals;
   Result<Server> server =
       Server::start({.address = cluster.address,
                      .key = cluster.key,
@@ -81,14 +45,9 @@ int serve(const Cluster& cluster, const Options& options) {
     std::fflush(stdout);
   }
 
-  std::thread stopper([&] {
-    signals.wait();
-    server->stop();
+  server->wait_as_task([&](const Ending& ending) {
+    if (options.output == Output::kText) print_served(cluster, server->status(), ending);
   });
-  const Ending ending = server->wait();
-  if (options.output == Output::kText) print_served(cluster, server->status(), ending);
-  if (!ending.stopped && !is_stopped_by_another()) StopSignals::send_to_self();
-  stopper.join();
   return 0;
 }
 

@@ -46,7 +46,6 @@ def main():
     def train(state):
         print(f"rank {hvd.rank()} of {hvd.size()} begins in epoch {state.epoch + 1} at batch {state.batch}", flush=True)
         while state.epoch < options.epochs:
-            state.sampler.set_epoch(state.epoch)
             total, begun = 0.0, state.batch
             for images, labels in batches:
                 optimizer.zero_grad()
@@ -60,9 +59,12 @@ def main():
                     state.commit()
             loss = mean_over_ranks(total / max(1, state.batch - begun), "loss")
             state.epoch += 1
-            state.batch = 0
             if hvd.rank() == 0:
-                print(f"::metrics epoch={state.epoch} epochs={options.epochs} loss={loss:.4f}", flush=True)
+                print(f"::metrics epoch={state.epoch} epochs={options.epochs} batches={state.batch} loss={loss:.4f}",
+                      flush=True)
+            state.batch = 0
+            # Not at the beginning of an epoch: after a loss this function is called again in the middle of one.
+            state.sampler.set_epoch(state.epoch)
             state.commit()
 
     def rate_of_the_new_size():

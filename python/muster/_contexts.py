@@ -35,8 +35,19 @@ class Endpoint:
     #: SHA-256 of the trusted certificate, 64 hexadecimal digits. Empty: authorities are trusted.
     fingerprint: str = ""
     ca_file: str = ""
+    #: Without the line end that a file has. Errors: Invalid for any other character that no token has.
     token: str = field(default="", repr=False)
     project: str = ""
+
+    def __post_init__(self) -> None:
+        token = (self.token or "").strip()
+        # The HTTP library would put the whole token into its error.
+        wrong = re.search(r"[^!-~]", token)
+        if wrong is not None:
+            raise Invalid(f"the token for {self.name} is damaged: character {wrong.start() + 1} of {len(token)} is a "
+                          "blank, a control character or outside of ASCII",
+                          "copy the token again, as 'muster token create' has printed it")
+        object.__setattr__(self, "token", token)
 
     @property
     def name(self) -> str:
@@ -117,7 +128,7 @@ def read_contexts(folder: Path) -> Dict[str, Any]:
 def _of_environment(env: Mapping[str, str]) -> Endpoint:
     host, port = parse_server(env["MUSTER_SERVER"])
     token = env.get("MUSTER_TOKEN", "")
-    if not token:
+    if not token.strip():
         raise Invalid("MUSTER_SERVER is set, but MUSTER_TOKEN is not",
                       "set it to a token from 'muster token create', or use a context")
     fingerprint = env.get("MUSTER_FINGERPRINT", "")

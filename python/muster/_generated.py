@@ -2443,8 +2443,9 @@ class Operations(abc.ABC):
                       last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Dict[str, Any], JobEvent, Job]]]:
         """The events of jobs, as they occur.
 
-        First a `ready` event, whose id is a place to continue from. Then `event` events in the
-        order of time. With `name`, an `end` event with the Job is sent when it has ended.
+        One `event` for each event of a job, in the order of time. One `ready` event, whose id is a
+        place to continue from: at first, or with `since` or `Last-Event-ID` after the events of the
+        past. With `name`, an `end` event with the Job is sent when it has ended.
         """
         return self._events("/v1/watch/events", {"project": project, "name": name, "since": since, "kind": kind},
                             {"Last-Event-ID": last_event_id},

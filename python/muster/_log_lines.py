@@ -31,11 +31,6 @@ class LogLines:
         """An id came: the following records come after it."""
         self._behind_id = dict(self._again)
 
-    @property
-    def has_handed_over(self) -> bool:
-        """Whether records were returned that come after no id."""
-        return bool(self._behind_id)
-
     def take(self, record: LogRecord) -> Optional[LogRecord]:
         """Returns the new part of the record, or None."""
         source = (record.task, record.attempt, record.rank, record.stream)

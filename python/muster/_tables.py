@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import datetime
 import html
@@ -78,6 +79,12 @@ def _used(part: str, of: str) -> Callable[[Any], str]:
     return lambda node: f"{getattr(node, of) - getattr(node, part):g} of {getattr(node, of):g}"
 
 
+def _line_of(record: Any) -> str:
+    if record.text is not None:
+        return str(record.text)
+    return base64.b64decode(record.base64 or "").decode("utf-8", "replace")
+
+
 # The columns of the most frequent lists, as the command line shows them.
 _COLUMNS: Dict[str, List[Column]] = {
     "Job": [("name", lambda job: job.spec.name), ("project", lambda job: job.spec.project), _field("phase"),
@@ -89,7 +96,7 @@ _COLUMNS: Dict[str, List[Column]] = {
              ("GPUs", lambda node: f"{sum(1 - each.free for each in node.devices):g} of {len(node.devices)}"),
              _field("jobs")],
     "LogRecord": [_field("time"), _field("task"), _field("rank"),
-                  ("line", lambda record: record.bytes.decode("utf-8", "replace"))],
+                  ("line", _line_of)],
 }
 
 

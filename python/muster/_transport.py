@@ -116,7 +116,9 @@ class Stream:
         try:
             while True:
                 if deadline is not None:
-                    left = max(0.001, deadline - time.monotonic())
+                    left = deadline - time.monotonic()
+                    if left <= 0:  # also while data keeps arriving
+                        raise TimedOut("the time limit has passed")
                     self._connected.settimeout(left if self._timeout is None else min(self._timeout, left))
                 piece = self._response.read1(1 << 16)
                 if not piece:

@@ -8,7 +8,7 @@ import json
 import re
 import time
 import uuid
-from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union,
+from typing import (TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union,
                     cast)
 from urllib.parse import quote
 
@@ -227,21 +227,16 @@ class Client(Operations):
         in `base64`."""
         name, project = _named(job, project)
         query = {"project": project, "follow": follow or None, "task": task, "since": since, "tail": tail}
-        lines = LogLines()
+        return self._records(f"/v1/jobs/{quote(name, safe='')}/logs", query, {"Last-Event-ID": None})
 
-        def broke(last_id: Optional[str]) -> None:
-            # The last lines of a log differ from request to request.
-            if tail is not None and last_id is None and lines.has_handed_over:
-                raise Unavailable("the connection to the server broke within the last lines", "request them again")
-            lines.broke()
-
-        for event in self._raw_events(f"/v1/jobs/{quote(name, safe='')}/logs", query, {}, broke):
-            if event.kind == "":
-                lines.id_came()
-            elif event.kind == "log":
-                record = lines.take(LogRecord.from_wire(json.loads(event.data)))
-                if record is not None:
-                    yield record
+    def array_logs(self, array: ArrayName, *, follow: bool = False, task: Optional[str] = None,
+                   since: Optional[Any] = None, tail: Optional[int] = None,
+                   project: Optional[str] = None) -> Iterator[LogRecord]:
+        """The logs of all members of an array, line by line, as in logs(); with `follow`, until all members have ended.
+        Raises Unavailable if the connection breaks after the first line: the server cannot continue this stream."""
+        name, project = _array_named(array, project)
+        query = {"project": project, "follow": follow or None, "task": task, "since": since, "tail": tail}
+        return self._records(f"/v1/arrays/{quote(name, safe='')}/logs", query, {})
 
     def metrics(self, job: JobName, *metrics: str, task: Optional[str] = None, rank: Optional[int] = None,
                 since: Optional[Any] = None, until: Optional[Any] = None, interval: Optional[str] = None,
@@ -266,8 +261,10 @@ class Client(Operations):
         answer = self._repeated(lambda: self._transport.send(request)) if may_repeat else self._transport.send(request)
         return answer.status, _content_of(answer)
 
-    def _watch(self, query: Mapping[str, Any], deadline: Optional[float]) -> Iterator[Union[Job, RemovedJob]]:
-        known: Dict[str, RemovedJob] = {}
+    def _watch(self, query: Mapping[str, Any], deadline: Optional[float],
+               expected: Sequence[Job] = ()) -> Iterator[Union[Job, RemovedJob]]:
+        """A job of `expected` that is not there comes as a RemovedJob."""
+        known = {job.id: RemovedJob(job.id, job.spec.name, job.spec.project) for job in expected}
         listed: Optional[Set[str]] = set()  # None: the listing is complete
 
         def broke(last_id: Optional[str]) -> None:
@@ -294,19 +291,43 @@ class Client(Operations):
                     yield known.pop(each)
 
     def _end_of(self, job: Job, deadline: Optional[float]) -> Job:
-        for change in self._watch({"project": job.spec.project, "name": job.spec.name}, deadline):
+        for change in self._watch({"project": job.spec.project, "name": job.spec.name}, deadline, [job]):
             if isinstance(change, Job) and change.id == job.id and change.phase in FINAL:
                 return change
             if isinstance(change, RemovedJob) and change.id == job.id:
                 break
         raise NotFound(f"job '{job.spec.name}' was deleted before it had ended")
 
+    def _records(self, path: str, query: Mapping[str, Any], headers: Mapping[str, Any]) -> Iterator[LogRecord]:
+        for event in self._events(path, query, headers, {"log": LogRecord.from_wire}):
+            yield event.data
+
     def _events(self, path: str, query: Mapping[str, Any], headers: Mapping[str, Any],
                 kinds: Mapping[str, Callable[[Any], Any]]) -> Iterator[StreamEvent[Any]]:
-        for raw in self._raw_events(path, query, headers):
+        lines = LogLines()
+        # The whole log of a job begins with the same bytes at each request. Its last lines differ from request to
+        # request, and so do the merged logs of an array.
+        can_begin_again = "log" in kinds and "Last-Event-ID" in headers and query.get("tail") is None
+        has_yielded = False
+
+        def broke(last_id: Optional[str]) -> None:
+            if has_yielded and last_id is None and not can_begin_again:
+                raise Unavailable("the connection to the server broke, and this stream cannot be continued",
+                                  "request it again: it begins anew")
+            lines.broke()
+
+        for raw in self._raw_events(path, query, headers, broke):
             read = kinds.get(raw.kind)
-            if read is not None:  # else: an id alone, or an event of a newer server
-                yield StreamEvent(raw.kind, read(json.loads(raw.data)), raw.id)
+            if raw.kind == "":
+                lines.id_came()
+            if read is None:  # an id alone, or an event of a newer server
+                continue
+            data = read(json.loads(raw.data))
+            if raw.kind == "log":
+                data = lines.take(data)
+            if data is not None:
+                has_yielded = True
+                yield StreamEvent(raw.kind, data, raw.id)
 
     def _raw_events(self, path: str, query: Mapping[str, Any], headers: Mapping[str, Any],
                     broke: Callable[[Optional[str]], None] = lambda last_id: None,

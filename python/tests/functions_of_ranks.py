@@ -43,6 +43,22 @@ def variables():
     return {name for name in os.environ if name.startswith("MUSTER_RUN_")}
 
 
+def train_unless_first(folder):
+    """Fails in the first process of the run, before it joins a world."""
+    try:
+        os.mkdir(os.path.join(folder, "first"))
+    except FileExistsError:
+        pass
+    else:
+        raise OSError("the disk is not mounted yet")
+    from muster.common import basics
+    basics.init()
+    basics.barrier()
+    place = basics.rank(), basics.size()
+    basics.shutdown()
+    return ("trained", *place)
+
+
 def wait_for_a_signal():
     print("pid", os.getpid(), flush=True)
     signal.pause()

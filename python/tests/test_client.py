@@ -2,8 +2,10 @@
 
 import json
 import unittest
+from unittest import mock
 
 import muster
+from muster._transport import Stream
 from scripted_server import ScriptedServer, answer, stream
 
 INFO = {"version": "1", "pid": 1, "state_folder": "/s", "config_changed": False}
@@ -12,6 +14,17 @@ PROBLEM = {"type": "about:blank", "title": "Bad Request", "status": 400, "detail
            "faults": [{"field": "workers", "what": "is missing"}, {"field": "", "what": "x", "line": 3}]}
 LINE = 'event: log\ndata: {"time":"2026-01-31T12:00:00Z","task":"main","host":"h","stream":"output","text":"%s"}\n\n'
 END = "event: end\ndata: {}\n\n"
+HITS = 'event: progress\ndata: {"searched": 1, "jobs": 2, "older": false}\n\n'
+COUNTS = dict.fromkeys(("queued", "starting", "running", "succeeded", "failed", "stopped"), 0)
+ARRAY = {"id": "a1", "spec": {"name": "grid", "command": ["true"], "folder": "/", "project": "p"}, "owner": "ada",
+         "submitted": "2026-01-31T12:00:00Z", "phase": "Running", "counts": COUNTS, "percent": 0}
+ARRAY_END = f"event: end\ndata: {json.dumps(ARRAY)}\n\n"
+JOB = {"id": "j1", "owner": "ada", "spec": {"name": "dist", "command": ["true"], "folder": "/", "project": "p"},
+       "phase": "Running", "reason": "", "reason_details": [], "attempt": 1, "restarts": 0, "retries_used": 0,
+       "avoided_nodes": [], "suspended": False, "stop_requested": False, "submitted": "2026-01-31T12:00:00Z",
+       "tasks": [], "events": []}
+CHANGE = f"event: job\ndata: {json.dumps(JOB)}\n\n"
+JOB_END = f"event: end\ndata: {json.dumps(JOB)}\n\n"
 
 
 class Client(unittest.TestCase):
@@ -132,6 +145,11 @@ class Client(unittest.TestCase):
         self.assertEqual([record.text for record in client.logs("one", follow=True)], ["a", "b", "c"])
         self.assertEqual([headers.get("last-event-id") for _, headers, _ in self.server.requests], [None, "p1", "p1"])
 
+    def test_the_last_lines_go_on_behind_the_position_that_the_server_sends_before_them(self):
+        client = self.serve(stream("id: p1\n\n", LINE % "a"), stream(LINE % "a", LINE % "b", "id: p2\n\n", END))
+        self.assertEqual([record.text for record in client.logs("one", tail=2)], ["a", "b"])
+        self.assertEqual([headers.get("last-event-id") for _, headers, _ in self.server.requests], [None, "p1"])
+
     def test_the_last_lines_cannot_be_asked_for_twice(self):
         client = self.serve(stream(LINE % "a"))
         with self.assertRaisesRegex(muster.Unavailable, "broke"):
@@ -141,6 +159,66 @@ class Client(unittest.TestCase):
         client = self.serve(stream(LINE % "a", whole=True), answer(404, {}))
         with self.assertRaises(muster.NotFound):
             list(client.logs("one", follow=True))
+
+    def test_the_method_of_the_api_for_a_log_does_not_repeat_a_line_either(self):
+        client = self.serve(stream(LINE % "a", LINE % "b"), b"",
+                            stream(LINE % "a", LINE % "b", "id: p1\n\n", LINE % "c"),
+                            stream(LINE % "c", LINE % "d", JOB_END))
+        events = list(client.stream_logs("one", follow=True))
+        self.assertEqual([event.data.text for event in events[:-1]], ["a", "b", "c", "d"])
+        self.assertEqual((events[-1].kind, events[-1].data.id), ("end", "j1"))
+        self.assertEqual([headers.get("last-event-id") for _, headers, _ in self.server.requests],
+                         [None, None, None, "p1"])
+
+    def test_a_stream_without_a_position_that_breaks_is_an_error_and_repeats_nothing(self):
+        for ask, begin in ((lambda client: client.stream_array_logs("grid"), LINE % "a"),
+                           (lambda client: client.array_logs("grid", follow=True), LINE % "a"),
+                           (lambda client: client.search_logs(grep="x"), HITS),
+                           (lambda client: client.stream_logs("one", tail=1), LINE % "a"),
+                           (lambda client: client.stream_jobs(), CHANGE)):
+            found = ask(self.serve(b"", stream(), stream(begin)))  # nothing is lost before the first event
+            next(found)
+            with self.assertRaisesRegex(muster.Unavailable, "cannot be continued\n  request it again"):
+                next(found)
+            self.assertEqual(len(self.server.requests), 3)
+
+    def test_a_stream_with_a_position_goes_on_there(self):
+        client = self.serve(stream(CHANGE, "id: 1.1\nevent: ready\ndata: {}\n\n"), stream("id: 1.2\n" + CHANGE))
+        found = client.stream_jobs()
+        self.assertEqual([next(found).kind for _ in range(3)], ["job", "ready", "job"])
+        self.assertEqual(self.server.requests[1][1]["last-event-id"], "1.1")
+
+    def test_the_logs_of_an_array_come_as_lines(self):
+        array = muster.Array.from_wire(ARRAY)
+        client = self.serve(stream(LINE % "a", f"event: array\ndata: {json.dumps(ARRAY)}\n\n", LINE % "b", ARRAY_END))
+        self.assertEqual([record.text for record in client.array_logs(array, follow=True, tail=5)], ["a", "b"])
+        self.assertEqual(self.asked(), ["GET /v1/arrays/a1/logs?project=p&follow=true&tail=5"])
+
+    def test_waiting_for_a_job_that_is_deleted_before_the_first_listing_ends(self):
+        client = self.serve(answer(200, JOB), stream("id: 1.1\nevent: ready\ndata: {}\n\n"))
+        with self.assertRaisesRegex(muster.NotFound, "job 'dist' was deleted before it had ended"):
+            client.wait("dist")
+
+    def test_the_time_limit_of_a_stream_holds_while_data_keeps_arriving(self):
+        connected = mock.Mock(**{"gettimeout.return_value": 60.0})
+        endless = Stream(mock.Mock(), mock.Mock(**{"read1.return_value": b": ping\n\n"}), connected)
+        with mock.patch("muster._transport.time") as clock:
+            clock.monotonic.side_effect = [10.0, 11.5, 12.0]
+            pieces = endless.pieces(deadline=12.0)
+            self.assertEqual([next(pieces), next(pieces)], [b": ping\n\n"] * 2)
+            with self.assertRaisesRegex(muster.TimedOut, "time limit has passed"):
+                next(pieces)
+        self.assertEqual(connected.settimeout.mock_calls, [mock.call(2.0), mock.call(0.5)])
+
+    def test_a_token_may_end_with_a_newline(self):
+        client = muster.Client(server="https://lab", token="mst_secret\n")
+        self.assertEqual(client._transport.endpoint.token, "mst_secret")
+
+    def test_a_damaged_token_is_refused_without_its_value(self):
+        for damaged in ("mst_sec\nret", "mst_sec\x00ret", "mst_sec ret", "mst_secr\u00e9t"):
+            with self.assertRaisesRegex(muster.Invalid, "for https://lab:7443 is damaged: character [89]") as found:
+                muster.Client(server="https://lab", token=damaged)
+            self.assertNotIn("sec", str(found.exception))
 
     def test_pages_are_asked_for_as_they_are_needed(self):
         client = self.serve(answer(200, {"jobs": [], "next": "C"}), answer(200, {"jobs": []}))

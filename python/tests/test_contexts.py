@@ -54,6 +54,8 @@ class Contexts(unittest.TestCase):
             choose("lob", self.env)
         with self.assertRaisesRegex(Invalid, "MUSTER_TOKEN is not"):
             choose(None, {**self.env, "MUSTER_SERVER": "https://x"})
+        with self.assertRaisesRegex(Invalid, "MUSTER_TOKEN is not"):
+            choose(None, {**self.env, "MUSTER_SERVER": "https://x", "MUSTER_TOKEN": "\n"})
         for damaged in ("{", "[]", '{"version": 2}', '{"version": 1, "contexts": [3]}'):
             self.write(damaged)
             with self.assertRaisesRegex(Invalid, "damaged"):
@@ -67,6 +69,13 @@ class Contexts(unittest.TestCase):
 
     def test_a_token_is_not_shown(self):
         self.assertNotIn("'t'", repr(self.lab()))
+
+    def test_a_token_from_a_variable_or_a_file_may_have_a_line_end_but_nothing_else(self):
+        variables = {**self.env, "MUSTER_SERVER": "https://other", "MUSTER_TOKEN": "secret\r\n"}
+        self.assertEqual(choose(None, variables).token, "secret")
+        with self.assertRaisesRegex(Invalid, "the token for https://other:7443 is damaged") as caught:
+            choose(None, {**variables, "MUSTER_TOKEN": "sec\nret"})
+        self.assertNotIn("ret", str(caught.exception).replace("'muster token create'", ""))
 
     def test_addresses_are_https_with_a_host_and_perhaps_a_port(self):
         self.assertEqual(parse_server("https://h"), ("h", 7443))

@@ -11,6 +11,8 @@ import torch
 import muster.torch as hvd
 from elastic_run import TESTS, ElasticRun
 from muster.common import basics
+from muster.torch.elastic import handlers
+from muster.torch.elastic import state as states
 from muster.torch.elastic.handlers import handler_for
 
 TRAINING = [sys.executable, str(Path(TESTS) / "ranks" / "elastic_torch.py")]
@@ -80,20 +82,52 @@ class Sampler(unittest.TestCase):
         self.assertEqual(sampler.processed_num, 20)
         self.assertEqual(sorted(sampler), sorted(order[20:]))
 
-    def test_a_number_past_the_end_is_the_next_batch(self):
-        sampler = sampler_of(8, 0, 1)
-        sampler.record_batch(0, 2)
-        sampler.record_batch(1, 2)
-        sampler.load_state_dict(sampler.state_dict())
-        sampler.record_batch(2, 2)
-        self.assertEqual(sampler.processed_num, 6)
-        self.assertEqual(sampler.processed_indices - set(sampler.indices[2:]), sampler.processed_indices)
+    def test_every_call_records_the_next_batch_whatever_its_number(self):
+        for samples in (8, 20):  # after the samples were shared anew, number 2 is past the end, or within the rest
+            for number in (2, 0, 1):
+                sampler = sampler_of(samples, 0, 1)
+                sampler.record_batch(0, 2)
+                sampler.record_batch(1, 2)
+                sampler.load_state_dict(sampler.state_dict())
+                before = set(sampler.processed_indices)
+                sampler.record_batch(number, 2)
+                self.assertEqual(sampler.processed_indices, before | set(sampler.indices[:2]))
+
+    def test_batches_of_different_sizes_follow_one_another(self):
+        zero, one = (sampler_of(16, rank, 2, shuffle=False) for rank in (0, 1))
+        for sampler in (zero, one):
+            sampler.record_batch(0, 4)
+            sampler.record_batch(1, 2)
+        self.assertEqual(zero.processed_indices, {0, 2, 4, 6, 8, 10})
+        self.assertEqual(one.state_dict()["processed_indices"], set(range(12)))
 
     def test_after_the_last_sample_nothing_is_left(self):
         sampler = sampler_of(4, 0, 2, shuffle=False)
         with placed(0, 2):
             sampler.load_state_dict({"epoch": 0, "processed_indices": {0, 1, 2, 3}})
         self.assertEqual((list(sampler), len(sampler)), ([], 0))
+
+
+class Counter:
+    """An object with a state dictionary."""
+
+    count = 0
+
+    def state_dict(self):
+        return {"count": self.count}
+
+    def load_state_dict(self, state):
+        self.count = state["count"]
+
+
+def sync_on_rank_1(state, given, *of_others):
+    """Synchronizes the state as on rank 1, to which rank 0 sends `given`: attributes and dictionaries. `of_others`: the
+    states of rank 0 and of ranks 2, 3, ..., by default one that has the same objects."""
+    first, *later = of_others or (state,)
+    with mock.patch.object(states, "allgather_object",
+                           lambda mine, **_: [first._objects(), mine, *(each._objects() for each in later)]), \
+            mock.patch.multiple(state, _rank=lambda: 1, _bcast_object=lambda _: given):
+        state.sync()
 
 
 class States(unittest.TestCase):
@@ -121,6 +155,87 @@ class States(unittest.TestCase):
             self.assertTrue(torch.equal(self.optimizer.state[self.model.weight]["momentum_buffer"], momentum))
             self.assertEqual((self.state.batch, self.state.history), (3, [1]))
 
+    def scheduler_after(self, steps, optimizer=None):
+        optimizer = optimizer or self.optimizer
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+        for _ in range(steps):
+            optimizer.step()
+            scheduler.step()
+        return scheduler
+
+    def rate(self):
+        return self.optimizer.param_groups[0]["lr"]
+
+    def test_a_restored_scheduler_still_drives_the_optimizer(self):
+        scheduler = self.scheduler_after(1)
+        state = hvd.elastic.TorchState(self.model, self.optimizer, scheduler=scheduler)
+        for _ in range(2):
+            self.train()
+            state.scheduler.step()
+            self.assertEqual(self.rate(), 0.025)
+            state.restore()
+            self.assertIs(state.scheduler, scheduler)
+            self.assertEqual((self.rate(), scheduler.last_epoch), (0.05, 1))
+
+    def test_a_scheduler_takes_rank_0s_state_and_drives_its_own_optimizer(self):
+        others = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+        given = self.scheduler_after(3, others).state_dict()
+        scheduler = self.scheduler_after(0)
+        state = hvd.elastic.TorchState(scheduler=scheduler, batch=1)
+        sync_on_rank_1(state, ({"batch": 5}, {"scheduler": given}))
+        self.assertIs(state.scheduler, scheduler)
+        self.assertIs(scheduler.optimizer, self.optimizer)
+        self.train()
+        scheduler.step()
+        state.batch += 1
+        state.restore()
+        self.assertEqual((scheduler.last_epoch, state.batch), (3, 5))
+
+    def test_objects_that_only_some_ranks_have_are_refused(self):
+        def state_with(**objects):
+            return hvd.elastic.TorchState(**objects, batch=1)
+
+        everywhere = {"model": self.model, "counter": Counter()}
+        for of_rank_0, of_rank_1, of_rank_2, words in (
+                ({"ema": Counter()}, {"ema": None}, {}, "'ema' is of type Counter on rank 0 and absent on rank 1"),
+                ({"ema": None}, {"ema": None}, {"ema": Counter()},
+                 "'ema' is absent on rank 0 and of type Counter on rank 2"),
+                ({"ema": self.model}, {"ema": self.model}, {"ema": Counter()},
+                 "'ema' is of type Linear on rank 0 and of type Counter on rank 2"),
+                ({"a": Counter()}, {"b": Counter()}, {}, "'a' is of type Counter on rank 0 and absent on rank 1; "
+                                                         "'b' is absent on rank 0 and of type Counter on rank 1")):
+            first, mine, last = (state_with(**everywhere, **each) for each in (of_rank_0, of_rank_1, of_rank_2))
+            with self.assertRaises(ValueError) as caught:
+                sync_on_rank_1(mine, None, first, last)
+            self.assertIn(f"the ranks have different objects in TorchState: {words}. Pass each model",
+                          str(caught.exception))
+
+    def test_an_object_with_a_state_dictionary_stays_and_one_without_is_copied(self):
+        counter, bag = Counter(), [1]
+        state = hvd.elastic.TorchState(counter=counter, bag=bag, kind=Counter)
+        counter.count = 5
+        state.restore()
+        self.assertIs(state.counter, counter)
+        self.assertEqual(counter.count, 0)
+        self.assertIsNot(state.bag, bag)
+        self.assertIs(state.kind, Counter)
+
+    def test_after_a_skipped_sync_the_model_is_restored_to_the_samples_that_count_as_seen(self):
+        sampler = sampler_of(8, 0, 1)
+        state = hvd.elastic.TorchState(self.model, self.optimizer, sampler=sampler, batch=0)
+        self.train()
+        sampler.record_batch(0, 2)
+        state.batch = 1
+        weight = self.model.weight.detach().clone()
+        with mock.patch.multiple(handlers, broadcast_object=lambda value, **_: value,
+                                 allgather_object=lambda value, **_: [value]):
+            state.on_sync_skipped()
+        self.train()
+        state.batch = 2
+        state.restore()
+        self.assertEqual((state.batch, sampler.processed_num), (1, 2))
+        self.assertTrue(torch.equal(self.model.weight, weight))
+
     def test_a_model_that_is_set_is_the_one_from_then_on(self):
         other = torch.nn.Linear(2, 1)
         self.state.model = other
@@ -144,7 +259,7 @@ class States(unittest.TestCase):
         self.state.commit()
 
     def test_types_may_have_handlers_of_their_own(self):
-        class Counter:
+        class Plain:
             pass
 
         class Handler(hvd.elastic.StateHandler):
@@ -153,9 +268,9 @@ class States(unittest.TestCase):
 
         before = hvd.elastic.get_handler_registry()
         self.addCleanup(hvd.elastic.set_handler_registry, before)
-        self.assertIsNone(handler_for(Counter()))
-        hvd.elastic.set_handler_registry([*before, (Counter, Handler)])
-        self.assertIsInstance(handler_for(Counter()), Handler)
+        self.assertIsNone(handler_for(Plain()))
+        hvd.elastic.set_handler_registry([*before, (Plain, Handler)])
+        self.assertIsInstance(handler_for(Plain()), Handler)
 
 
 class Runs(unittest.TestCase):

@@ -13,8 +13,8 @@ from unittest import mock
 
 import functions_of_ranks as functions
 from launched import BOUND, PACKAGE, environment, python
-from muster.runner import RankError, run
-from muster.runner.settings import SettingsError
+from muster.runner import RankError, function, run
+from muster.runner.settings import Function, Settings, SettingsError
 
 
 @contextlib.contextmanager
@@ -135,9 +135,49 @@ class Run(unittest.TestCase):
                                  capture_output=True, text=True, timeout=BOUND)
         self.assertEqual((ran.stdout, ran.stderr), ("[42, 42]\n", ""))
 
+    def test_an_elastic_run_returns_its_results_although_a_worker_failed_before_it_trained(self):
+        with tempfile.TemporaryDirectory() as folder, silence():
+            self.assertEqual(run(functions.train_unless_first, (folder,), num_proc=2, min_num_proc=2),
+                             [("trained", rank, 2) for rank in range(2)])
+
     def test_a_rank_error_can_be_pickled(self):
         copy = pickle.loads(pickle.dumps(RankError(3, "Traceback ...")))
         self.assertEqual((copy.rank, copy.text), (3, "Traceback ..."))
+
+
+class ElasticResults(unittest.TestCase):
+    """The results of an elastic run, with a driver that the test plays."""
+
+    def results(self, code, *outcomes):
+        """`outcomes`: (round, rank, value), or an error in place of the value, in the order of the ends."""
+        of_processes = Function(b"")
+
+        def launch(_):
+            for round, rank, value in outcomes:
+                error = f"Traceback: {value}" if isinstance(value, Exception) else None
+                of_processes.results[str(len(of_processes.results))] = pickle.dumps(
+                    {"round": round, "rank": rank, "value": pickle.dumps(value), "error": error})
+            return code
+
+        with mock.patch("muster.runner.launch.launch", launch):
+            return function._carry_out(Settings(min_num_proc=1, function=of_processes), of_processes)
+
+    def test_a_worker_that_failed_and_was_replaced_does_not_count(self):
+        self.assertEqual(self.results(0, (0, 1, OSError("no disk")), (2, 1, "b"), (2, 0, "a")), ["a", "b"])
+
+    def test_only_the_workers_of_the_last_round_count(self):
+        self.assertEqual(self.results(0, (1, 0, "left behind"), (3, 1, "b"), (3, 0, "a")), ["a", "b"])
+
+    def test_workers_that_never_joined_a_world_count(self):
+        self.assertEqual(self.results(0, (0, 1, "b"), (0, 0, "a")), ["a", "b"])
+
+    def test_a_run_that_failed_raises_the_exception_of_the_worker(self):
+        with self.assertRaisesRegex(RankError, "rank 1 raised:\nTraceback: no disk"):
+            self.results(1, (2, 1, OSError("no disk")), (2, 0, "a"))
+
+    def test_a_run_without_results_is_an_error(self):
+        with self.assertRaisesRegex(RuntimeError, "no result came from any rank"):
+            self.results(0, (0, 0, OSError("no disk")))
 
 
 if __name__ == "__main__":

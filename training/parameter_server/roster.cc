@@ -192,6 +192,11 @@ bool Roster::wait_for_end() {
   return !stopped_early_;
 }
 
+void Roster::wait_for_stop() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return stopped_; });
+}
+
 void Roster::stop() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(stopped_, true)) return;

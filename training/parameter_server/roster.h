@@ -144,6 +144,9 @@ class Roster {
   /// Returns whether all had left.
   bool wait_for_end();
 
+  /// Waits until stop().
+  void wait_for_stop();
+
   /// Dismisses all workers; waiting calls return an error.
   void stop();
 

@@ -225,6 +225,17 @@ TEST_F(RosterTest, StoppingDismissesAllWorkersAndEndsEveryWait) {
   EXPECT_FALSE(roster_->wait_for_end());
 }
 
+TEST_F(RosterTest, WaitsForTheStopAlsoAfterAllWorkersHaveLeft) {
+  start({}, 1);
+  roster_->leave(sessions_[0]);
+  EXPECT_TRUE(roster_->wait_for_end());
+  std::future<void> stop = std::async(std::launch::async, [this] { roster_->wait_for_stop(); });
+  roster_->stop();
+  stop.get();
+  roster_->wait_for_stop();
+  EXPECT_TRUE(roster_->wait_for_end());
+}
+
 TEST_F(RosterTest, EndsWhenAllExpectedWorkersHaveJoinedAndLeft) {
   Roster expecting({}, 2);
   std::future<bool> end = std::async(std::launch::async, [&] { return expecting.wait_for_end(); });

@@ -259,6 +259,14 @@ export async function settled(page) {
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
 
+/** Reports to a page that its tab is hidden, or visible again. In a headless browser, all tabs are visible. */
+export async function show_tab(page, visible) {
+  await page.evaluate((shown) => {
+    Object.defineProperty(document, 'hidden', {configurable: true, get: () => !shown});
+    document.dispatchEvent(new Event('visibilitychange'));
+  }, visible);
+}
+
 export async function axe(page) {
   await page.evaluate(axe_source);
   const results = await page.evaluate(

@@ -1,7 +1,7 @@
 // Tests that the lists follow the stream of changes, and send no requests while nothing changes.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {Team, go, log_in, open_browser, open_page, settled, until} from './harness.mjs';
+import {Team, go, log_in, open_browser, open_page, settled, show_tab, until} from './harness.mjs';
 
 const team = new Team();
 let browser;
@@ -36,9 +36,11 @@ test('the page sends no requests while nothing changes', async () => {
   await quiet.clock.install();
   await log_in(quiet, team, token);
   for (const target of ['/jobs', '/overview', '/sweeps', `/arrays/${array.id}`]) {
+    const stream = quiet.waitForResponse((answer) => answer.url().includes('/v1/watch/jobs'));
     await go(quiet, team, target);
+    await stream;
     await settled(quiet);
-    // The requests that the events of the connection have caused.
+    // The requests that the opening of the stream and its events have caused.
     await quiet.clock.runFor(4000);
     await settled(quiet);
     const asked = [];
@@ -156,4 +158,47 @@ test('a page whose requests failed once is complete without a change and without
   await shaky.getByRole('link', {name: 'done', exact: true}).waitFor();
   assert.deepEqual([...failed].sort(), ['/v1/info', '/v1/list', '/v1/tokens', '/v1/users', '/v1/whoami']);
   await shaky.context().close();
+});
+
+test('the list of jobs is complete after all of its first requests have failed', async () => {
+  const done = await team.submit(job('done-too', ['true']));
+  await team.ended(done.id);
+  const shaky = await open_page(browser, team);
+  await log_in(shaky, team, token);
+  let works = false;
+  await shaky.route('**/v1/list?**', (route) => (works ? route.continue() : route.abort('connectionreset')));
+  await go(shaky, team, '/jobs');
+  await shaky.locator('.note.error', {hasText: 'the server does not answer'}).waitFor();
+  works = true;
+  await shaky.getByRole('link', {name: 'done-too', exact: true}).waitFor();
+  await shaky.locator('.note.error').waitFor({state: 'detached'});
+  await shaky.context().close();
+});
+
+test('hidden tabs hold no connections, and follow changes again when they are visible', async () => {
+  const first = await open_page(browser, team);
+  const context = first.context();
+  await context.clock.install();
+  await log_in(first, team, token, '/jobs');
+  await settled(first);
+  // A browser has six connections to a server. The list holds one stream, and each overview two.
+  const hidden = [first];
+  for (let i = 0; i < 3; i++) hidden.push(await context.newPage());
+  for (const tab of hidden) {
+    if (tab !== first) await go(tab, team, '/overview');
+    await settled(tab);
+    await show_tab(tab, false);
+    // The pause before the streams of a hidden page are closed.
+    await context.clock.runFor(11_000);
+  }
+  const visible = await context.newPage();
+  await go(visible, team, '/jobs');
+  await settled(visible);
+  const late = await team.submit(job('while-hidden', ['true']));
+  await visible.getByRole('link', {name: 'while-hidden', exact: true}).waitFor();
+  await team.ended(late.id);
+  assert.equal(await first.getByRole('link', {name: 'while-hidden', exact: true}).count(), 0);
+  await show_tab(first, true);
+  await first.getByRole('link', {name: 'while-hidden', exact: true}).waitFor();
+  await context.close();
 });

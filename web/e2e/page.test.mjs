@@ -351,6 +351,71 @@ test('a session that expires in the middle of a form loses nothing', async () =>
   await page.context().close();
 });
 
+test('after a logout, the next user finds no draft of the former one', async () => {
+  const page = await open_page(browser, team);
+  await log_in(page, team, tokens.ada, '/submit');
+  await settled(page);
+  await page.getByLabel('Name', {exact: true}).fill('draft-of-ada');
+  await page.getByRole('button', {name: 'Log out'}).click();
+  const sheet = page.getByRole('dialog', {name: 'Log in to Muster'});
+  await sheet.getByLabel('Code or token').fill(tokens.ben);
+  await sheet.getByRole('button', {name: 'Log in'}).click();
+  await page.locator('.who', {hasText: 'ben'}).waitFor();
+  await page.getByRole('navigation', {name: 'Pages'}).getByRole('link', {name: 'Submit'}).click();
+  assert.equal(await page.getByLabel('Name', {exact: true}).inputValue(), '');
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
+});
+
+test('an address with a code replaces a session only after a question, and then in all tabs', async () => {
+  const page = await open_page(browser, team);
+  await log_in(page, team, tokens.ada, '/jobs');
+  const other = await page.context().newPage();
+  await go(other, team, '/jobs');
+  await other.locator('.who', {hasText: 'ada'}).waitFor();
+  const question = page.getByRole('dialog', {name: 'Log in with this address?'});
+  const user = () => page.evaluate(async () => (await (await fetch('/v1/whoami')).json()).user);
+
+  await page.goto(`${team.address}/ui/nodes#code=${tokens.ben}`);
+  await question.getByText('You are logged in as ada').waitFor();
+  assert.equal(new URL(page.url()).hash, '');
+  await question.getByRole('button', {name: 'Stay logged in as ada'}).click();
+  await question.waitFor({state: 'detached'});
+  assert.equal(await user(), 'ada');
+
+  await page.goto(`${team.address}/ui/jobs#code=${tokens.ben}`);
+  await question.getByRole('button', {name: 'Log in with the code'}).click();
+  await page.locator('.who', {hasText: 'ben'}).waitFor();
+  assert.equal(new URL(page.url()).pathname, '/ui/jobs');
+  assert.equal(await user(), 'ben');
+  await other.locator('.who', {hasText: 'ben'}).waitFor();
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
+});
+
+test('a number field keeps what is typed, and is not submitted before it is a number', async () => {
+  const page = await open_page(browser, team);
+  await log_in(page, team, tokens.ada, '/submit');
+  await settled(page);
+  await page.getByLabel('Name', {exact: true}).fill('numbers');
+  await page.getByRole('textbox', {name: 'Command', exact: true}).fill('true');
+  await page.getByLabel('Project', {exact: true}).selectOption('vision-a');
+  await page.locator('.note.good').waitFor();
+  const submit = page.getByRole('button', {name: 'Submit', exact: true});
+  const cpus = page.getByRole('spinbutton', {name: 'CPUs', exact: true}).first();
+  await cpus.focus();
+  await page.keyboard.type('1e');
+  await page.getByText('this is not a number').waitFor();
+  assert.ok(await submit.isDisabled());
+  await page.keyboard.type('0');
+  await page.getByText('this is not a number').waitFor({state: 'detached'});
+  assert.equal(await cpus.inputValue(), '1e0');
+  await page.locator('.note.good').waitFor();
+  assert.ok(await submit.isEnabled());
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
+});
+
 test('two tabs that change one quota: the second reports the change of the first, and neither is lost', async () => {
   const first = await open_page(browser, team);
   await log_in(first, team, tokens.root, '/projects/speech');

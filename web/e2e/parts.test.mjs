@@ -76,6 +76,22 @@ test('logs of several tasks: merged, one alone, two side by side, by level, by l
   assert.equal(text, 'INFO master begins\nERROR master ends\n');
 });
 
+test('the level and a pattern of a merged log are searched in the whole log', async () => {
+  const script = '[ $MUSTER_TASK = worker-0 ] || { echo "ERROR early"; seq 1 6000; }';
+  const long = await team.submit(job('long', script, {kind: 'torch', workers: 1}));
+  await team.ended(long.id);
+  await open(`/jobs/${long.id}/logs?level=error`);
+  await page.locator('.log .line', {hasText: 'ERROR early'}).waitFor();
+  await page.getByText('1 line matches in the whole log').waitFor();
+
+  await page.getByLabel('Level').selectOption('');
+  await page.getByText('Only the last 5\u202f000 lines are loaded').waitFor();
+  await page.getByRole('searchbox').fill('^[0-9]+$');
+  await page.getByText('5\u202f000 lines match in the loaded part of the log').waitFor();
+  await page.getByRole('button', {name: 'Load earlier lines'}).click();
+  await page.getByText('6\u202f000 lines match in the whole log').waitFor();
+});
+
 test('a file of a job is downloaded as it is, and never shown by the browser', async () => {
   const made = await team.submit(
     job('leaves', 'echo "<script>alert(1)</script>" > /artifacts/page.html', {
@@ -170,7 +186,7 @@ test('the list is sorted and filtered by each of its filters, and the address ha
   assert.equal(await page.locator('th[aria-sort]').count(), 1);
 
   for (const [label, value, name, expected] of [
-    ['Kind', 'torch', 'kind', ['two']],
+    ['Kind', 'torch', 'kind', ['long', 'two']],
     ['Project', 'vision-a', 'project', null],
     ['Time', '1h', 'within', null],
   ]) {

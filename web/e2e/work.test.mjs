@@ -132,13 +132,18 @@ test('a job is rerun as it is, with changes, and converted to training', async (
     const second = id_of(page);
     assert.deepEqual((await team.api('GET', `/v1/jobs/${second}`)).origin.id, build.id);
 
+    // The draft of the job as it is must not be the one that is converted.
     await go(page, team, `/jobs/${build.id}`);
+    await page.getByRole('link', {name: 'Rerun with changes'}).click();
+    await page.waitForFunction(() => document.querySelector('#yaml')?.value.includes('purpose: build'));
+    await page.goBack();
     await page.getByRole('link', {name: 'Convert to training'}).click();
     await page.getByRole('heading', {name: 'Rerun with changes'}).waitFor();
     const command = page.getByRole('textbox', {name: 'Command', exact: true});
-    await page.waitForFunction(() =>
-      [...document.querySelectorAll('textarea')].some((area) => area.value.includes('echo build')),
-    );
+    await page.waitForFunction(() => {
+      const file = document.querySelector('#yaml')?.value ?? '';
+      return file.includes('echo build') && !file.includes('purpose: build');
+    });
     await command.fill('echo trained');
     await page.locator('.note.good').waitFor();
     await page.getByRole('button', {name: 'Submit', exact: true}).click();

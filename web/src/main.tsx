@@ -2,9 +2,9 @@
 import {useSignal} from '@preact/signals';
 import {Component, render, type ComponentChildren, type ComponentType} from 'preact';
 import {useEffect} from 'preact/hooks';
-import {run_live} from './app/live';
+import {start_live} from './app/live';
 import {navigate, path, start_router} from './app/router';
-import {load_session, use_code_of_address} from './app/session';
+import {load_session, start_session, use_code_of_address} from './app/session';
 import {start_settings} from './app/settings';
 import {Shell} from './app/shell';
 import {start_shortcuts} from './app/shortcuts';
@@ -112,18 +112,21 @@ async function start(): Promise<void> {
   start_settings();
   start_router();
   start_shortcuts();
+  start_session();
   // Before navigate(), which would drop the code from the address.
   const logged_in = use_code_of_address();
   if (path.value === '/') navigate('/overview', {replace: true});
   await logged_in;
+  // The first view is opened after the stream: it would repeat all requests that precede the stream.
+  const live = start_live();
+  load_session().catch((fault) => toast(error_text(fault), 'error'));
+  await live;
   render(
     <Shell>
       <Views />
     </Shell>,
     document.getElementById('app')!,
   );
-  load_session().catch((fault) => toast(error_text(fault), 'error'));
-  void run_live();
 }
 
 void start();

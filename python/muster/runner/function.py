@@ -46,8 +46,9 @@ def run(func: Callable[..., Any], args: Sequence[Any] = (), kwargs: Optional[Map
         executable: Optional[str] = None, np: Optional[int] = None, min_np: Optional[int] = None,
         max_np: Optional[int] = None) -> List[Any]:
     """Calls func(*args, **kwargs) in `num_proc` processes (1), which it starts like `horovodrun`, and returns their
-    results by rank. Other arguments have the meaning of horovodrun's options with these names; `slots` is
-    --slots-per-host, `cooldown_range` is --blacklist-cooldown-range, and np, min_np and max_np are older names.
+    results by rank; an elastic run returns the results of its last world. Other arguments have the meaning of
+    horovodrun's options with these names; `slots` is --slots-per-host, `cooldown_range` is --blacklist-cooldown-range,
+    and np, min_np and max_np are older names.
 
     `executable`: the Python of the processes; default: this process's Python.
 
@@ -134,6 +135,8 @@ def _carry_out(settings: Settings, function: Function) -> List[Any]:
     if code == 130:
         raise KeyboardInterrupt
     outcomes = {name: pickle.loads(result) for name, result in function.results.items()}
+    if settings.is_elastic and code == 0:
+        outcomes = _of_the_last_round(outcomes)
     # If several ranks raised exceptions, the first to end had the cause; the others failed as a consequence.
     for outcome in outcomes.values():
         if outcome["error"] is not None:
@@ -146,6 +149,13 @@ def _carry_out(settings: Settings, function: Function) -> List[Any]:
         raise RuntimeError(f"no result came from {'rank ' + ', '.join(silent) if silent else 'any rank'}: the function "
                            "ended the process, for example with sys.exit(), instead of returning")
     return [_value_of(outcome) for outcome in sorted(outcomes.values(), key=lambda each: each["rank"])]
+
+
+def _of_the_last_round(outcomes: Dict[str, Dict[str, Any]]) -> Dict[str, Dict[str, Any]]:
+    """The results of a run that has succeeded. A worker that failed or was left behind was replaced meanwhile."""
+    results = {name: each for name, each in outcomes.items() if each["error"] is None}
+    last = max((each["round"] for each in results.values()), default=0)
+    return {name: each for name, each in results.items() if each["round"] == last}
 
 
 def _exception_of(outcome: Dict[str, Any]) -> Optional[BaseException]:

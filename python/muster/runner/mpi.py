@@ -4,13 +4,14 @@ code are those of mpirun."""
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 from typing import List, Mapping, Sequence
 
 from .endings import say
 from .hosts import LOCALHOST
-from .places import NEVER_INHERITED
+from .places import NEVER_INHERITED, own_part
 from .settings import Settings
 
 _NOT_FOUND = 127
@@ -59,7 +60,9 @@ def _open_mpi_words(settings: Settings, passed: Sequence[str]) -> List[str]:
     if settings.prefix_output_with_timestamp:
         words += ["--timestamp-output"]
     for name in passed:
-        words += ["-x", name]
+        # mpirun passes its own variables itself.
+        if not name.startswith(("OMPI_", "PRTE_", "PMIX_")):
+            words += ["-x", name]
     return words
 
 
@@ -86,11 +89,20 @@ def _hydra_words(settings: Settings, passed: Sequence[str]) -> List[str]:
     return words + (["-genvlist", ",".join(passed)] if passed else [])
 
 
+#: Variables that differ between the tasks of a Muster job. mpirun passes no defaults: a task would lose its own values.
+_OF_A_TASK = re.compile(r"MUSTER_(?!COLLECTIVE_)|KUBERNETES_|SLURM_"
+                        r"|CUDA_MPS_|CUDA_DEVICE_ORDER$|NVIDIA_VISIBLE_DEVICES$")
+
+#: Other names would be taken apart at a comma or an equals sign.
+_CAN_BE_LISTED = re.compile(r"[\w.-]+", re.ASCII)
+
+
 def _passed(settings: Settings, environment: Mapping[str, str]) -> List[str]:
-    """The variables to pass to ranks on other hosts."""
-    chosen = {"PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "NCCL_SOCKET_IFNAME", *settings.environment}
-    return sorted(name for name in environment
-                  if name in chosen or name.startswith(("HOROVOD_", "MUSTER_COLLECTIVE_")))
+    """The names of the variables for ranks on other hosts: those that they get without --mpi, too."""
+    everywhere, in_a_job = own_part(environment)
+    chosen = {*everywhere, *(name for name in in_a_job if not _OF_A_TASK.match(name)),
+              *(name for name in settings.environment if name in environment)}
+    return sorted(name for name in chosen if _CAN_BE_LISTED.fullmatch(name))
 
 
 def _is_open_mpi(program: str) -> bool:

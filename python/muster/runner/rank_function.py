@@ -7,7 +7,7 @@ import os
 import pickle
 import sys
 import traceback
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional, Tuple
 
 from .processes import PACKAGE_VARIABLE, RESULT_VARIABLE
 
@@ -29,11 +29,11 @@ def _call(package: int) -> Dict[str, Any]:
         sys.path += [each for each in pickle.load(file) if each not in sys.path]
         func, args, kwargs = pickle.load(file)
         value = func(*args, **kwargs)
-        return {"rank": _rank(), "value": _dumps(value), "error": None}
+        return {**_place(), "value": _dumps(value), "error": None}
     except Exception as error:
         text = traceback.format_exc()
         sys.stderr.write(text)
-        return {"rank": _rank(), "value": _dumps_if_possible(error), "error": text}
+        return {**_place(), "value": _dumps_if_possible(error), "error": text}
 
 
 def _content_of(descriptor: int) -> bytes:
@@ -48,8 +48,16 @@ def _content_of(descriptor: int) -> bytes:
         at += len(part)
 
 
+def _place() -> Dict[str, int]:
+    """The rank in the last world of this process, and in an elastic run the round of that world; 0: it joined none."""
+    places = sys.modules.get("muster.common.elastic.places")
+    last: Tuple[int, Optional[int]] = places.last_place() if places is not None else (0, None)
+    if last[1] is not None:
+        return {"round": last[0], "rank": last[1]}
+    return {"round": 0, "rank": _rank()}
+
+
 def _rank() -> int:
-    """The rank in the last world of this process; in an elastic run it differs from the environment."""
     basics = sys.modules.get("muster.common.basics")
     if basics is not None and basics.is_initialized():
         return int(basics.rank())

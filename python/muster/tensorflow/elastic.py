@@ -77,7 +77,8 @@ class TensorFlowState(ObjectState):
         super().save()
 
     def restore(self) -> None:
-        _assign(self._listed(), self._saved_values, self._session)
+        for part, values in zip(self._parts(), self._saved_values):
+            _assign(part, values, self._session)
         super().restore()
 
     def sync(self) -> None:
@@ -90,19 +91,28 @@ class TensorFlowState(ObjectState):
         self._save_variables()
         super().sync()
 
+    def _parts(self) -> List[List[Any]]:
+        """The variables. Only at the end of a part are variables added while the training goes on."""
+        return [self._variables]
+
     def _listed(self) -> List[Any]:
-        return self._variables
+        return [each for part in self._parts() for each in part]
 
     def _save_variables(self) -> None:
-        self._saved_values = _values_of(self._listed(), self._session)
+        self._saved_values = [_values_of(part, self._session) for part in self._parts()]
 
 
 class TensorFlowKerasState(TensorFlowState):
     """A Keras model with its optimizer, and Python objects as attributes."""
 
     def __init__(self, model: Any, optimizer: Any = None, backend: Any = None, **kwargs: Any) -> None:
-        """optimizer: default: the model's own. `backend` is accepted for compatibility."""
+        """optimizer: default: the model's own. `backend` is accepted for compatibility. Errors: ValueError if the model
+        is not built."""
         del backend
+        if not getattr(model, "built", True):
+            raise ValueError(f"the model {getattr(model, 'name', '')!r} is not built, so it has no variables that "
+                             "could be saved or sent: call model.build(input_shape), or call the model on a batch, "
+                             "before you create the state")
         self.model = model
         self.optimizer = optimizer if optimizer is not None else getattr(model, "optimizer", None)
         super().__init__([], None, **kwargs)
@@ -112,9 +122,9 @@ class TensorFlowKerasState(TensorFlowState):
         build_optimizer(self.optimizer, self.model)
         super().sync()
 
-    def _listed(self) -> List[Any]:
+    def _parts(self) -> List[List[Any]]:
         # Computed each time, since an optimizer creates its variables when it is first applied.
-        return [*self.model.variables, *variables_of_optimizer(self.optimizer)]
+        return [list(self.model.variables), variables_of_optimizer(self.optimizer)]
 
 
 def variables_of_optimizer(optimizer: Any) -> List[Any]:

@@ -13,6 +13,7 @@ import tf_keras
 import muster.tensorflow as hvd
 from muster.tensorflow import sync_batch_norm
 from muster.tensorflow.aggregation import LocalAggregation
+from muster.tensorflow.elastic import variables_of_optimizer
 from muster.tensorflow.keras.callback_classes import classes_for
 from muster.tensorflow.keras.elastic_callbacks import elastic_classes_for
 from muster.tensorflow.keras.loading import load_with
@@ -306,6 +307,14 @@ class Callbacks(Case):
             history = fit(library, network(library, 0), optimizer, features(hvd.rank()), ROWS, epochs=3,
                           callbacks=[callback]).history
             numpy.testing.assert_allclose(history["lr"], [0.5, 0.05, 0.005], rtol=1e-6)
+        for staircase, expected in ((True, [0.5, 0.5, 0.25, 0.125]), (False, None)):
+            callback = classes_for(keras).LearningRateScheduleCallback(0.5, 0.5, start_epoch=1, staircase=staircase)
+            optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.5))
+            history = fit(keras, network(keras, 0), optimizer, features(hvd.rank()), ROWS, epochs=4,
+                          callbacks=[callback]).history
+            # By batches, the last batch of an epoch begins when (BATCHES - 1) / BATCHES of it is done.
+            expected = expected or [0.5, *(0.5 ** (1 + epoch + (BATCHES - 1) / BATCHES) for epoch in range(3))]
+            numpy.testing.assert_allclose(history["lr"], expected, rtol=1e-6)
         with self.assertRaisesRegex(ValueError, "warmup_epochs is 0"):
             classes_for(keras).LearningRateWarmupCallback(0.1, warmup_epochs=0)
 
@@ -356,6 +365,30 @@ class Elastic(Case):
                 self.assertEqual(state.epoch, 2)
                 for mine, other in zip(state._listed(), saved):
                     numpy.testing.assert_array_equal(tf.convert_to_tensor(mine).numpy(), other)
+
+
+    def test_a_model_without_variables_is_refused_with_advice(self):
+        for name, library in GENERATIONS.items():
+            with self.subTest(name):
+                model = library.Sequential([library.layers.Dense(1, dtype="float64")])
+                with self.assertRaisesRegex(ValueError, r"is not built, .*call model.build\(input_shape\)"):
+                    hvd.elastic.TensorFlowKerasState(model, library.optimizers.SGD(0.1))
+                model.build((None, WIDTH))
+                hvd.elastic.TensorFlowKerasState(model, library.optimizers.SGD(0.1))
+
+    def test_variables_that_a_model_gets_later_do_not_shift_those_of_the_optimizer(self):
+        for name, library in GENERATIONS.items():
+            with self.subTest(name):
+                model, optimizer = network(library, 0), library.optimizers.SGD(0.1, momentum=0.9)
+                optimizer.build(model.trainable_variables)
+                state = hvd.elastic.TensorFlowKerasState(model, optimizer)
+                before = [tf.convert_to_tensor(each).numpy() for each in variables_of_optimizer(optimizer)]
+                model.add(library.layers.Dense(2, dtype="float64"))
+                for each in variables_of_optimizer(optimizer):
+                    each.assign(tf.ones_like(tf.convert_to_tensor(each)))
+                state.restore()
+                for variable, value in zip(variables_of_optimizer(optimizer), before):
+                    numpy.testing.assert_array_equal(tf.convert_to_tensor(variable).numpy(), value)
 
 
 class Names(Case):

@@ -1,4 +1,4 @@
-"""broadcast_parameters, broadcast_optimizer_state and SyncBatchNorm."""
+"""broadcast_parameters, broadcast_optimizer_state, elastic states and SyncBatchNorm."""
 
 import unittest
 
@@ -130,6 +130,38 @@ class Broadcasts(Case):
         embedding = torch.nn.Embedding(4, 2, sparse=True)
         hvd.broadcast_optimizer_state(torch.optim.SGD(embedding.parameters(), lr=0.1), 0, model=embedding)
         self.assertTrue(embedding.weight.grad.is_sparse)
+
+
+class Counter:
+    def __init__(self, count):
+        self.count = count
+
+    def state_dict(self):
+        return {"count": self.count}
+
+    def load_state_dict(self, state):
+        self.count = state["count"]
+
+
+class ElasticStates(Case):
+    def test_all_ranks_get_the_state_of_rank_0_though_their_plain_attributes_differ(self):
+        model, counter = model_of(seed=hvd.rank()), Counter(5 + hvd.rank())
+        plain = {"best": 1.5} if hvd.rank() else {}
+        state = hvd.elastic.TorchState(model, counter=counter, **plain)
+        state.sync()
+        self.assertIs(state.counter, counter)
+        self.assertEqual(counter.count, 5)
+        for parameter in model.parameters():
+            self.assert_same_bits(parameter)
+        if plain:
+            self.assertEqual(state.best, 1.5)
+
+    def test_an_object_that_only_rank_0_has_is_refused_on_all_ranks(self):
+        if hvd.size() == 1:
+            return
+        for make in (Counter, model_of):
+            state = hvd.elastic.TorchState(model_of(), ema=make(1) if hvd.rank() == 0 else None)
+            self.refused_everywhere(ValueError, state.sync, "'ema' is of type ", " on rank 0 and absent on rank 1")
 
 
 class BatchNorm(Case):

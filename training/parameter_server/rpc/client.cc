@@ -257,19 +257,32 @@ class Client::Implementation {
       return connection.declare(message, values_of,
                                 plan.pieces<const float>(server, places, parameters));
     };
+    bool was_first = false;
     const auto winner = lanes_.wait_for(0, 1, [&](std::size_t server, Connection& connection) {
-      return declare_on(server, connection, std::nullopt);
+      const auto values = declare_on(server, connection, std::nullopt);
+      if (!values) return Lanes::Part(values.error());
+      was_first = values->taken;
+      return Lanes::Part(values->worker);
     });
     if (!winner) return winner.error();
-    const bool was_first = winner->front() == static_cast<std::uint64_t>(options_.worker);
     const std::optional<std::uint64_t> values_of =
         was_first ? std::nullopt : std::optional(winner->front());
     const auto rest =
         lanes_.wait_for(1, lanes_.size(), [&](std::size_t server, Connection& connection) {
-          return declare_on(server, connection, values_of);
+          const auto values = declare_on(server, connection, values_of);
+          if (!values) return Lanes::Part(values.error());
+          if (was_first && !values->taken) return Lanes::Part(of_an_earlier_start(server));
+          return Lanes::Part(values->worker);
         });
     if (!rest) return rest.error();
     return Declared{was_first};
+  }
+
+  Error of_an_earlier_start(std::size_t server) const {
+    return {ErrorCode::kMismatch,
+            "parameter server " + std::to_string(server) + " (" + options_.servers[server] +
+                ") has a model already, and parameter server 0 had none",
+            "start all parameter servers of the job anew"};
   }
 
   std::shared_ptr<const ModelPlan> plan() const {

@@ -79,6 +79,33 @@ TEST(Client, TheFirstDeclarationCountsAndLaterWorkersGetTheCurrentValues) {
   EXPECT_EQ(w, (Values{0, 1, 2}));
 }
 
+TEST(Client, AWorkerThatStartsAgainIsNotTheFirst) {
+  const Job job(2);
+  Client first = job.join(0);
+  ASSERT_TRUE(first.declare({{"w", {3}, Values{1, 2, 3}}}, kUnitSteps));
+  Client again = job.join(0);
+  const auto declared = again.declare({{"w", {3}, Values{7, 7, 7}}}, kUnitSteps);
+  ASSERT_TRUE(declared) << declared.error().to_string();
+  EXPECT_FALSE(declared->was_first);
+  Values w(3);
+  ASSERT_TRUE(again.pull({{"w", w}}));
+  EXPECT_EQ(w, (Values{1, 2, 3}));
+}
+
+TEST(Client, AServerWithTheModelOfAnEarlierStartIsRejected) {
+  const Job before(2);
+  ASSERT_TRUE(before.join(0).declare({{"w", {2}, Values(2)}}, kUnitSteps));
+  const Job after(1);
+  auto client = Client::connect(
+      {.servers = {after.addresses[0], before.addresses[1]}, .worker = 0, .key = testing::kKey});
+  ASSERT_TRUE(client) << client.error().to_string();
+  const auto declared = client->declare({{"w", {2}, Values(2)}}, kUnitSteps);
+  ASSERT_FALSE(declared);
+  EXPECT_EQ(declared.error().code, ErrorCode::kMismatch);
+  EXPECT_EQ(declared.error().message, "parameter server 1 (" + before.addresses[1] +
+                                          ") has a model already, and parameter server 0 had none");
+}
+
 // The server answers while the worker still sends, before it has read all of the values.
 TEST(Client, ALateDeclarationOfALargeModelIsAnswered) {
   const Job job(2);

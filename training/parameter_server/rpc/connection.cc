@@ -210,9 +210,9 @@ Result<std::uint64_t> Connection::call_bulk(const BulkExchange& exchange) {
   return lost({grpc::StatusCode::UNAVAILABLE, "its bulk connection has ended"});
 }
 
-Result<std::uint64_t> Connection::declare(v1::Declaration declaration,
-                                          std::optional<std::uint64_t> values_of,
-                                          std::span<const std::span<const float>> values) {
+Result<Connection::InitialValues> Connection::declare(
+    v1::Declaration declaration, std::optional<std::uint64_t> values_of,
+    std::span<const std::span<const float>> values) {
   declaration.set_session(session_);
   declaration.set_server(static_cast<std::uint32_t>(whom_.server));
   if (values_of) declaration.set_values_of(static_cast<std::uint32_t>(*values_of));
@@ -226,7 +226,7 @@ Result<std::uint64_t> Connection::declare(v1::Declaration declaration,
   send(*stream, raw(request), values_of ? std::span<const std::span<const float>>() : values, loan);
   const Status done = ended(stream->Finish());
   if (!done) return done.error();
-  return response.values_of();
+  return InitialValues{.worker = response.values_of(), .taken = response.taken()};
 }
 
 Result<std::uint64_t> Connection::pull(std::span<const NamedTensor> tensors,

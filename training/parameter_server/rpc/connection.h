@@ -45,9 +45,14 @@ class Connection {
   /// Waits for the server and joins it. Errors: those of Client::connect().
   collective::Status join(std::chrono::system_clock::time_point deadline);
 
-  /// Returns the worker whose values count. `values_of`: on all servers but the first, the worker
-  /// that the first server has chosen; `values` are not sent then.
-  collective::Result<std::uint64_t> declare(v1::Declaration declaration,
+  struct InitialValues {
+    std::uint64_t worker;  // whose values count
+    bool taken;            // the values of this call count
+  };
+
+  /// `values_of`: on all servers but the first, the worker that the first server has chosen;
+  /// `values` are not sent then.
+  collective::Result<InitialValues> declare(v1::Declaration declaration,
                                             std::optional<std::uint64_t> values_of,
                                             std::span<const std::span<const float>> values);
 

@@ -1,19 +1,15 @@
 // A parameter server that ends, or stops answering, while its workers need it: each worker gets an
 // error that names the server, and none hangs.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
-#include <spawn.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <csignal>
 #include <future>
 
 #include "parameter_server/rpc/messages.h"
 #include "parameter_server/rpc/test_job.h"
+#include "parameter_server/rpc/test_process.h"
 
 namespace muster::parameter_server {
 namespace {
@@ -22,54 +18,8 @@ using collective::ErrorCode;
 using collective::Status;
 using testing::Job;
 using testing::kKey;
+using testing::Process;
 using testing::Values;
-
-// A server in another process, which is killed with this object.
-class Process {
- public:
-  Process() {
-    std::array<int, 2> input = {};
-    std::array<int, 2> output = {};
-    if (::pipe2(input.data(), O_CLOEXEC) != 0 || ::pipe2(output.data(), O_CLOEXEC) != 0) return;
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, input[0], STDIN_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
-    std::string program = TEST_SERVER;
-    const std::array<char*, 2> arguments = {program.data(), nullptr};
-    ::posix_spawn(&pid_, program.c_str(), &actions, nullptr, arguments.data(), environ);
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::close(input[0]);
-    ::close(output[1]);
-    const std::string line = std::string(kKey) + "\n";
-    EXPECT_EQ(::write(input[1], line.data(), line.size()), static_cast<ssize_t>(line.size()));
-    ::close(input[1]);
-    char letter = 0;
-    while (::read(output[0], &letter, 1) == 1 && letter != '\n') address += letter;
-    ::close(output[0]);
-  }
-  Process(const Process&) = delete;
-  Process& operator=(const Process&) = delete;
-  ~Process() { kill(); }
-
-  void kill() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    pid_ = 0;
-  }
-
-  // Returns when all threads of the process are stopped.
-  void stop() const {
-    ::kill(pid_, SIGSTOP);
-    ::waitpid(pid_, nullptr, WUNTRACED);
-  }
-
-  std::string address = {};
-
- private:
-  pid_t pid_ = 0;
-};
 
 void expect_loss(const Status& status, const Whom& whom) {
   ASSERT_FALSE(status);

@@ -4,11 +4,20 @@
 #include <grpc/grpc.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 #include "parameter_server/rpc/bulk_server.h"
@@ -30,6 +39,62 @@ Status check_server_options(const ServerOptions& options) {
                  "invalid number of workers " + std::to_string(options.workers)};
   }
   return check_silence(options.silence);
+}
+
+// Is readable after a signal. It is never closed: a handler may still write to it.
+int stop_event() {
+  static const int event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  return event;
+}
+
+void note_stop(int /*signal*/) {
+  const int before = errno;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(stop_event(), &one, sizeof one);
+  errno = before;
+}
+
+// SIGTERM and SIGINT, which one thread waits for. Handlers and not a signal mask: threads that exist
+// already would not inherit a mask.
+class StopSignals {
+ public:
+  StopSignals() {
+    std::uint64_t of_an_earlier_wait = 0;
+    [[maybe_unused]] const auto dropped =
+        ::read(stop_event(), &of_an_earlier_wait, sizeof of_an_earlier_wait);
+    struct sigaction noting = {};
+    noting.sa_handler = note_stop;
+    noting.sa_flags = SA_RESTART;
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaction(kSignals[i], nullptr, &before_[i]);
+      if (before_[i].sa_handler != SIG_IGN) ::sigaction(kSignals[i], &noting, nullptr);
+    }
+  }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+  ~StopSignals() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaction(kSignals[i], &before_[i], nullptr);
+    }
+  }
+
+  static void wait() {
+    pollfd event = {.fd = stop_event(), .events = POLLIN, .revents = 0};
+    while (::poll(&event, 1, -1) < 0 && errno == EINTR) {
+    }
+  }
+
+  /// Ends a wait, as a signal would.
+  static void wake() { note_stop(0); }
+
+ private:
+  static constexpr std::array<int, 2> kSignals = {SIGTERM, SIGINT};
+  std::array<struct sigaction, kSignals.size()> before_ = {};
+};
+
+bool is_stopped_by_its_job() {
+  const char* const task = std::getenv("MUSTER_TASK");
+  return task != nullptr && std::string_view(task).starts_with("ps-");
 }
 
 // "0.0.0.0:0" with the port that the system chose.
@@ -89,6 +154,8 @@ class Server::Implementation {
     return {.stopped = !all_have_gone, .left = departures.left, .lost = departures.lost};
   }
 
+  void wait_for_stop() { service_.roster().wait_for_stop(); }
+
   void stop(std::chrono::milliseconds grace) {
     const auto end = BulkServer::Clock::now() + grace;
     if (bulk_) bulk_->refuse();
@@ -129,6 +196,20 @@ ServerStatus Server::status() const {
 }
 Ending Server::wait() {
   return implementation_->wait();
+}
+Ending Server::wait_as_task(const std::function<void(const Ending&)>& when_gone) {
+  const StopSignals signals;
+  std::thread stopper([this] {
+    StopSignals::wait();
+    stop();
+  });
+  const Ending gone = wait();
+  if (when_gone) when_gone(gone);
+  // The stopper, or a thread that calls stop(), ends this wait.
+  if (is_stopped_by_its_job()) implementation_->wait_for_stop();
+  StopSignals::wake();
+  stopper.join();
+  return wait();  // a worker may have joined and left meanwhile
 }
 void Server::stop(std::chrono::milliseconds grace) {
   implementation_->stop(grace);

@@ -147,24 +147,26 @@ grpc::Status Service::declare(grpc::ServerReader<Buffer>* stream, v1::DeclareRes
   if (!stream->Read(&first) || !parse(first, request) || !request.has_declaration()) {
     return to_grpc(unreadable("declaration"));
   }
-  const Result<int> values_of = take_declaration(request.declaration(), stream);
-  if (!values_of) return to_grpc(values_of.error());
-  response->set_values_of(static_cast<std::uint32_t>(*values_of));
+  const Result<v1::DeclareResponse> answer = take_declaration(request.declaration(), stream);
+  if (!answer) return to_grpc(answer.error());
+  *response = *answer;
   return grpc::Status::OK;
 }
 
-Result<int> Service::take_declaration(const v1::Declaration& message,
-                                      grpc::ServerReader<Buffer>* stream) {
+Result<v1::DeclareResponse> Service::take_declaration(const v1::Declaration& message,
+                                                      grpc::ServerReader<Buffer>* stream) {
   const Result<Roster::Turn> turn = roster_.begin_turn(message.session());
   if (!turn) return turn.error();
   Result<Declaration> declaration = from_message(message);
   if (!declaration) return declaration.error();
   if (message.has_values_of()) {
-    return await_declaration(message.session(), static_cast<int>(message.values_of()),
-                             *declaration);
+    return await_declaration(message.session(), turn->worker(),
+                             static_cast<int>(message.values_of()), *declaration);
   }
   // A late worker need not send values, since they would not be used.
-  if (const std::optional<Declared> before = declared()) return agreed(*before, *declaration);
+  if (const std::optional<Declared> before = declared()) {
+    return agreed(*before, *declaration, message.session());
+  }
   Result<std::vector<float>> values = memory_for(declared_elements(*declaration));
   if (!values) return values.error();
   const auto odd = receive(*stream, *values);
@@ -174,42 +176,53 @@ Result<int> Service::take_declaration(const v1::Declaration& message,
                  "an initial value of a parameter is a NaN or an infinity"};
   }
 
-  return agreed(declare_first(*declaration, *std::move(values), turn->worker()), *declaration);
+  const Declared first =
+      declare_first(*declaration, *std::move(values), turn->worker(), message.session());
+  return agreed(first, *declaration, message.session());
 }
 
-/// The worker whose values count, for another worker with an equal declaration.
-Result<int> Service::agreed(const Declared& first, const Declaration& later) {
+Result<v1::DeclareResponse> Service::agreed(const Declared& first, const Declaration& later,
+                                            std::uint64_t session) {
   const Status same = compare(first.model->declaration(), later);
   if (!same) return same.error();
-  return first.values_of;
+  v1::DeclareResponse answer;
+  answer.set_values_of(static_cast<std::uint32_t>(first.values_of));
+  answer.set_taken(first.session == session);
+  return answer;
 }
 
 Service::Declared Service::declare_first(Declaration declaration, std::vector<float> values,
-                                         int worker) {
+                                         int worker, std::uint64_t session) {
   {
     const std::lock_guard lock(mutex_);
     if (declared_) return *declared_;
     declared_ = {.model = std::make_shared<Model>(std::move(declaration), std::move(values)),
-                 .values_of = worker};
+                 .values_of = worker,
+                 .session = session};
   }
   // Without the lock: waiting threads call declared() under the lock of the roster.
   roster_.wake();
   return *declared();
 }
 
-Result<int> Service::await_declaration(std::uint64_t session, int winner,
-                                       const Declaration& declaration) {
+Result<v1::DeclareResponse> Service::await_declaration(std::uint64_t session, int worker,
+                                                       int winner, const Declaration& declaration) {
+  // An earlier start of this worker has ended, since this one has joined in its place.
+  const bool was_this_worker = winner == worker;
   const Status waited = roster_.wait_until(session, [&](const Clocks& clocks) {
-    return declared().has_value() || !clocks.present().contains(winner);
+    return declared().has_value() || was_this_worker || !clocks.present().contains(winner);
   });
   if (!waited) return waited.error();
   const std::optional<Declared> found = declared();
   if (!found) {
+    const std::string who = "worker " + std::to_string(winner);
     return Error{ErrorCode::kPeerLost,
-                 "worker " + std::to_string(winner) + " left before it had declared its parameters",
-                 "", winner};
+                 (was_this_worker ? "an earlier start of " + who + " was lost" : who + " left") +
+                     " before it had declared its parameters",
+                 "start all parameter servers of the job anew: some have its initial values",
+                 winner};
   }
-  return agreed(*found, declaration);
+  return agreed(*found, declaration, session);
 }
 
 Result<Service::Reading> Service::begin_pull(const v1::PullRequest& request) {

@@ -82,22 +82,29 @@ class Service : public grpc::Service {
   grpc::Status pull(const v1::PullRequest& request, grpc::ServerWriter<Buffer>* stream);
   grpc::Status push(grpc::ServerReader<Buffer>* stream);
 
-  collective::Result<int> take_declaration(const v1::Declaration& message,
-                                           grpc::ServerReader<Buffer>* stream);
-  collective::Result<int> await_declaration(std::uint64_t session, int winner,
-                                            const Declaration& declaration);
+  collective::Result<v1::DeclareResponse> take_declaration(const v1::Declaration& message,
+                                                           grpc::ServerReader<Buffer>* stream);
+  collective::Result<v1::DeclareResponse> await_declaration(std::uint64_t session, int worker,
+                                                            int winner,
+                                                            const Declaration& declaration);
   collective::Status take_push(const v1::PushHead& head, const Receive& receive);
 
-  // The model and the worker whose values it has, once they have arrived.
+  // The model, and the worker and its session whose values it has, once they have arrived.
   struct Declared {
     std::shared_ptr<Model> model;
     int values_of;
+    std::uint64_t session;
   };
   std::optional<Declared> declared() const;
-  static collective::Result<int> agreed(const Declared& first, const Declaration& later);
+
+  // The answer to a later declaration, or to the first one itself.
+  static collective::Result<v1::DeclareResponse> agreed(const Declared& first,
+                                                        const Declaration& later,
+                                                        std::uint64_t session);
 
   // Uses these values from now on, unless other values have come before. Returns the values in use.
-  Declared declare_first(Declaration declaration, std::vector<float> values, int worker);
+  Declared declare_first(Declaration declaration, std::vector<float> values, int worker,
+                         std::uint64_t session);
   collective::Result<std::shared_ptr<Model>> model() const;
 
   Roster roster_;

@@ -1,5 +1,7 @@
 // A parameter server as a process of its own, which tests can kill. It reads the key as a line from
-// standard input, writes its address to standard output, and serves until it is killed.
+// standard input, writes its address to standard output, serves as a task, and writes "gone" when
+// all workers have gone. Then it calls stop() if STOP_WHEN_GONE is set.
+#include <cstdlib>
 #include <iostream>
 #include <string>
 
@@ -15,6 +17,9 @@ int main() {
     return 1;
   }
   std::cout << server->address() << std::endl;
-  server->wait();
+  server->wait_as_task([&](const Ending&) {
+    std::cout << "gone" << std::endl;
+    if (std::getenv("STOP_WHEN_GONE") != nullptr) server->stop();
+  });
   return 0;
 }

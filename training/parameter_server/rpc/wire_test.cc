@@ -209,6 +209,50 @@ TEST_F(Wire, ALateDeclarationIsAnsweredWithoutItsValues) {
   stream->Write(request);
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_EQ(response.values_of(), 0U);
+  EXPECT_FALSE(response.taken());
+}
+
+// A worker that is lost after the first server has its initial values, and before the second has.
+TEST(HalfDeclared, ModelsAreRejectedWhenTheWorkerStartsAgain) {
+  const Job job(2);
+  const auto stub =
+      v1::ParameterServer::NewStub(channel_to(job.addresses[0], *worker_credentials(kKey)));
+  grpc::ClientContext lease_context;
+  const auto lease = stub->Join(&lease_context);
+  v1::JoinRequest hello;
+  hello.set_worker(0);
+  ASSERT_TRUE(lease->Write(hello));
+  v1::JoinResponse welcome;
+  ASSERT_TRUE(lease->Read(&welcome));
+  v1::DeclareRequest request;
+  v1::Declaration& declaration = *request.mutable_declaration();
+  declaration.set_session(welcome.session());
+  v1::Tensor* const tensor = declaration.add_tensors();
+  tensor->set_name("w");
+  tensor->add_shape(2);
+  declaration.mutable_sgd()->set_learning_rate(1);
+  declaration.set_servers(2);
+  grpc::ClientContext context;
+  v1::DeclareResponse response;
+  const auto stream = stub->Declare(&context, &response);
+  ASSERT_TRUE(stream->Write(request));
+  const float half = 1;
+  request.set_data(&half, sizeof half);
+  ASSERT_TRUE(stream->Write(request));
+  stream->WritesDone();
+  ASSERT_TRUE(stream->Finish().ok());
+  EXPECT_TRUE(response.taken());
+
+  Client again = job.join(0);
+  const auto declared = again.declare({{"w", {2}, Values{7, 7}}}, Sgd{.learning_rate = 1});
+
+  ASSERT_FALSE(declared);
+  EXPECT_EQ(declared.error().code, collective::ErrorCode::kPeerLost);
+  EXPECT_NE(declared.error().message.find(
+                "an earlier start of worker 0 was lost before it had declared its parameters"),
+            std::string::npos)
+      << declared.error().to_string();
+  lease_context.TryCancel();
 }
 
 TEST_F(Wire, AnInvalidWorkerNumberIsRejected) {

@@ -4,18 +4,16 @@
 //
 // The stream is read with fetch, because EventSource never reconnects after a 503, the answer of a server
 // that restarts. The stream begins at the present: after an interruption, the views repeat their
-// requests, and the changes that were missed do not matter.
+// requests, and the changes that were missed do not matter. The stream of a hidden page is closed (stream.ts).
 import {signal} from '@preact/signals';
-import {useEffect} from 'preact/hooks';
+import {useEffect, useRef} from 'preact/hooks';
 import type {JobRow, RemovedJob} from '../api/types';
-import {logged_out, send} from '../api/client';
-import {read_events} from '../api/events';
+import {send} from '../api/client';
+import {keep_open} from './stream';
 
 export type LiveState = 'connecting' | 'live' | 'lost';
 export const live = signal<LiveState>('connecting');
 export const lost_since = signal<number>(0);
-/** The number of reconnections so far; a view with a stream of its own then opens it again. */
-export const reconnections = signal(0);
 /** Server time minus the time of this machine, in milliseconds. */
 export const clock_offset = signal(0);
 
@@ -63,62 +61,57 @@ export function change_of(event: string, data: string): Change | null | undefine
   return event === 'reset' ? null : undefined;
 }
 
-const kPauses = [300, 500, 1000, 2000, 3000];
-/** The server sends something at least every 15 seconds. */
-const kSilence = 40_000;
+/** The longest time for which the page waits for the stream before it opens the first view, in milliseconds. */
+export const kOpeningPause = 300;
 
-/** Reads the stream until it ends, fails, is silent for too long, or has lost changes. */
-async function follow(opened: () => void): Promise<void> {
-  const abort = new AbortController();
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const restart_timer = () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => (logged_out.value ? restart_timer() : abort.abort()), kSilence);
-  };
-  try {
-    restart_timer();
-    const answer = await send('GET', '/v1/watch/jobs', {
-      query: {rows: true, existing: 'false'},
-      signal: abort.signal,
-    });
-    const date = Date.parse(answer.headers.get('date') ?? '');
-    if (date) clock_offset.value = date - Date.now();
-    opened();
-    for await (const {event, data} of read_events(answer, restart_timer)) {
-      const change = change_of(event, data);
-      if (change === null) return;
-      if (change) announce(change);
-    }
-  } finally {
-    clearTimeout(timer);
-    abort.abort();
-  }
-}
-
-/** Follows the stream for the life of the page, and reconnects after every interruption. */
-export async function run_live(): Promise<never> {
-  let tries = 0;
+/**
+ * Follows the stream for the life of the page, while the page is visible. Resolves when the first view may be opened: when
+ * the stream is open, or after kOpeningPause. Views that precede the stream repeat their requests when it opens.
+ */
+export function start_live(): Promise<void> {
   let was_live = false;
-  for (;;) {
-    try {
-      await follow(() => {
-        tries = 0;
+  let has_views = false;
+  let open_views = () => {};
+  const opening = new Promise<void>((resolve) => {
+    open_views = () => {
+      has_views = true;
+      resolve();
+    };
+  });
+  const limit = setTimeout(open_views, kOpeningPause);
+  void keep_open(
+    {
+      open: (signal) => send('GET', '/v1/watch/jobs', {query: {rows: true, existing: 'false'}, signal}),
+      opened: (answer) => {
+        const date = Date.parse(answer.headers.get('date') ?? '');
+        if (date) clock_offset.value = date - Date.now();
+        was_live = true;
         live.value = 'live';
         lost_since.value = 0;
-        if (was_live) {
-          reconnections.value++;
-          announce(null);
-        }
-        was_live = true;
-      });
-    } catch {
-      // Every failure is a lost connection, which is reported below.
-    }
-    if (!lost_since.value) lost_since.value = Date.now();
-    live.value = was_live || tries > 1 ? 'lost' : 'connecting';
-    await new Promise((resolve) => setTimeout(resolve, kPauses[Math.min(tries, kPauses.length - 1)]));
-    tries++;
-  }
+        // The stream does not report what changed before. A view that listens has already sent its request, whose answer
+        // may be older than the stream; a view that is opened later sends its request after this.
+        if (has_views) announce(null);
+        clearTimeout(limit);
+        open_views();
+      },
+      take: ({event, data}) => {
+        const change = change_of(event, data);
+        if (change === null) return 'again';
+        if (change) announce(change);
+        return undefined;
+      },
+      interrupted: (_fault, tries) => {
+        if (!lost_since.value) lost_since.value = Date.now();
+        live.value = was_live || tries > 1 ? 'lost' : 'connecting';
+      },
+      hidden: () => {
+        live.value = 'connecting';
+        lost_since.value = 0;
+      },
+    },
+    new AbortController().signal,
+  );
+  return opening;
 }
 
 /** How a view follows the server. */
@@ -142,39 +135,57 @@ export const kRetryPause = 3000;
  * Calls `refresh` now, and after changes (coalesced), while the page is visible. `refresh` resolves to whether the
  * server answered. If not, it is called again after kRetryPause: one request may fail while the stream stays open, and
  * then no event and no reconnection would repeat it.
+ *
+ * The result is a function that calls `refresh(true)` at once, for what the view lacks, also while an earlier call runs.
+ * That call then replaces the earlier one, whose result no longer counts.
  */
-export function useRefresh(refresh: () => Promise<boolean>, depends: unknown[], options: Following = {}): void {
+export function useRefresh(
+  refresh: (asked: boolean) => Promise<boolean>,
+  depends: unknown[],
+  options: Following = {},
+): () => void {
+  const ask = useRef(() => {});
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let running = false;
     let again = false;
     let stopped = false;
     let took = 0;
-    const run = async () => {
-      timer = undefined;
+    let turn = 0;
+    const run = async (asked: boolean) => {
       if (stopped) return;
-      if (running || document.hidden) {
+      if (document.hidden || (running && !asked)) {
         again = true;
         return;
       }
+      const mine = ++turn;
       running = true;
-      again = false;
+      // A call that was asked for does not renew what the view shows already.
+      if (!asked) again = false;
       const begun = performance.now();
       let answered = true;
       try {
-        answered = await refresh();
+        answered = await refresh(asked);
       } finally {
-        running = false;
-        took = performance.now() - begun;
-        if ((again || !answered) && !stopped) soon(answered ? 0 : kRetryPause);
+        if (mine === turn) {
+          running = false;
+          took = performance.now() - begun;
+          if ((again || !answered) && !stopped) soon(answered ? 0 : kRetryPause);
+        }
       }
     };
     const soon = (pause = 0) => {
-      if (timer === undefined)
-        timer = setTimeout(run, Math.max(pause, options.interval ?? 400, Math.min(kFallback, kShare * took)));
+      timer ??= setTimeout(
+        () => {
+          timer = undefined;
+          void run(false);
+        },
+        Math.max(pause, options.interval ?? 400, Math.min(kFallback, kShare * took)),
+      );
     };
+    ask.current = () => void run(true);
     const on_visible = () => {
-      if (!document.hidden && again) void run();
+      if (!document.hidden && again) void run(false);
     };
     const stop = listen((change) => {
       if (change === null || !options.match || options.match(change)) soon();
@@ -183,13 +194,14 @@ export function useRefresh(refresh: () => Promise<boolean>, depends: unknown[], 
     const poll = setInterval(() => {
       if (!document.hidden && (options.every !== undefined || live.value !== 'live')) soon();
     }, options.every ?? kFallback);
-    void run();
+    void run(false);
     return () => {
       stopped = true;
       stop();
       clearInterval(poll);
-      if (timer !== undefined) clearTimeout(timer);
+      clearTimeout(timer);
       document.removeEventListener('visibilitychange', on_visible);
     };
   }, depends);
+  return () => ask.current();
 }

@@ -2,9 +2,10 @@
 // behind the dialog keeps the input of its forms; waiting requests are sent again after the login.
 import {signal, useSignal} from '@preact/signals';
 import type {ServerInfo, WhoAmI} from '../api/types';
-import {change, get, is_unreachable, logged_in, logged_out} from '../api/client';
+import {Failure, change, get, is_unreachable, logged_in, logged_out, send} from '../api/client';
 import {Dialog, error_text, toast} from '../ui/parts';
 import {anything_changed, kRetryPause} from './live';
+import {kBase} from './router';
 
 export const me = signal<WhoAmI | null>(null);
 export const server = signal<ServerInfo | null>(null);
@@ -12,13 +13,68 @@ export const server = signal<ServerInfo | null>(null);
 /** Why the code of the address was refused; the login dialog shows it. */
 const first_fault = signal('');
 
-/** Logs in with the `#code=...` of the address that `muster ui` printed, and removes it from the address. */
-export async function use_code_of_address(): Promise<void> {
-  const code = /^#code=(.+)$/.exec(location.hash)?.[1];
-  if (!code) return;
-  history.replaceState(null, '', location.pathname + location.search);
+/** The code of the address, until the user has decided whether to replace the present session. */
+const offered_code = signal('');
+
+/** Sends the name of a user who logs in to the other tabs: they have the same cookie, and therefore a new user. */
+let tabs: BroadcastChannel | null = null;
+
+let leaving = false;
+
+/** Whether the page is being replaced because the user has changed: what it holds belongs to the former user. */
+export function is_leaving(): boolean {
+  return leaving;
+}
+
+/** Loads a new page, without the drafts, files and waiting requests of this one. */
+function open_anew(address: string): void {
+  leaving = true;
+  location.replace(address);
+}
+
+const own_address = (): string => location.pathname + location.search;
+
+/** Loads a new page when another tab logs in as another user. */
+export function start_session(): void {
+  tabs = new BroadcastChannel('muster.login');
+  tabs.onmessage = ({data}) => {
+    if (me.value && me.value.user !== data) open_anew(own_address());
+  };
+}
+
+async function exchange(code: string): Promise<WhoAmI> {
+  const answer = await change<WhoAmI>('POST', '/v1/ui/session', {code});
+  tabs?.postMessage(answer.user);
+  return answer;
+}
+
+/** The user of the browser's session, if it has a valid one. */
+async function present_user(): Promise<WhoAmI | null> {
   try {
-    me.value = await change<WhoAmI>('POST', '/v1/ui/session', {code: decodeURIComponent(code)});
+    const answer = await send('GET', '/v1/whoami', {no_wait: true});
+    return (await answer.json()) as WhoAmI;
+  } catch (fault) {
+    if (fault instanceof Failure && fault.status === 401) return null;
+    throw fault;
+  }
+}
+
+/**
+ * Logs in with the `#code=...` of the address that `muster ui` printed, and removes it from the address. In a browser with
+ * a session, the page asks first: a link of another site may contain a code of the site's author, and the user who follows
+ * the link would work in the author's account.
+ */
+export async function use_code_of_address(): Promise<void> {
+  const text = /^#code=(.+)$/.exec(location.hash)?.[1];
+  if (!text) return;
+  history.replaceState(null, '', own_address());
+  try {
+    const code = decodeURIComponent(text);
+    const user = await present_user();
+    if (user) {
+      me.value = user;
+      offered_code.value = code;
+    } else me.value = await exchange(code);
   } catch (fault) {
     first_fault.value = error_text(fault);
   }
@@ -61,8 +117,7 @@ export function role_in(project: string, parents: string[] = []): string {
 export async function log_out(): Promise<void> {
   try {
     await change('POST', '/v1/logout');
-    me.value = null;
-    logged_out.value = true;
+    open_anew(`${kBase}/`);
   } catch (fault) {
     toast(`You are still logged in: ${error_text(fault)}`, 'error');
   }
@@ -79,10 +134,10 @@ export function LoginDialog() {
     busy.value = true;
     try {
       const before = me.value?.user;
-      const answer = await change<WhoAmI>('POST', '/v1/ui/session', {code: code.value.trim().replace(/^.*#code=/, '')});
-      // A new user must not see what the page still shows of the user before.
+      const answer = await exchange(code.value.trim().replace(/^.*#code=/, ''));
+      // A new user must neither see nor send what the page holds of the user before.
       if (before && before !== answer.user) {
-        location.reload();
+        open_anew(own_address());
         return;
       }
       me.value = answer;
@@ -128,6 +183,56 @@ export function LoginDialog() {
           </button>
         </div>
       </form>
+    </Dialog>
+  );
+}
+
+/** Asks whether the code of the address shall replace the present session. */
+export function CodeQuestion() {
+  const fault = useSignal('');
+  const busy = useSignal(false);
+  if (!offered_code.value || !me.value) return null;
+  const user = me.value.user;
+  const keep = () => {
+    offered_code.value = '';
+  };
+  const replace = async () => {
+    busy.value = true;
+    try {
+      await exchange(offered_code.value);
+      open_anew(own_address());
+    } catch (problem) {
+      fault.value = error_text(problem);
+      busy.value = false;
+    }
+  };
+  return (
+    <Dialog title="Log in with this address?" onClose={keep}>
+      <p>
+        You are logged in as <bdi class="mono">{user}</bdi>. The address that you opened contains a code for another
+        login, possibly of another user.
+      </p>
+      <p>
+        Use the code only if the address comes from <code>muster ui</code> or from an admin of the server, and not from
+        a link on a web page or in a message.
+      </p>
+      <span class="fault" role="alert">
+        {fault.value}
+      </span>
+      <div class="actions">
+        <button autoFocus onClick={keep}>
+          Stay logged in as {user}
+        </button>
+        <button
+          class="primary"
+          disabled={busy.value}
+          onClick={() => {
+            void replace();
+          }}
+        >
+          Log in with the code
+        </button>
+      </div>
     </Dialog>
   );
 }

@@ -7,7 +7,7 @@ import {Link, Toasts, now} from '../ui/parts';
 import {span_text, utc} from './format';
 import {clock_offset, live, lost_since} from './live';
 import {path} from './router';
-import {LoginDialog, is_server_admin, log_out, me, server} from './session';
+import {CodeQuestion, LoginDialog, is_server_admin, log_out, me, server} from './session';
 import {theme, type Theme} from './settings';
 import {ShortcutHelp, help_open} from './shortcuts';
 
@@ -165,6 +165,7 @@ export function Shell({children}: {children: ComponentChildren}) {
       </div>
       <Toasts />
       <LoginDialog />
+      <CodeQuestion />
       <ShortcutHelp />
     </>
   );

@@ -1,10 +1,12 @@
 // The audit log: which user changed what, newest first.
 import {useSignal} from '@preact/signals';
+import {useMemo} from 'preact/hooks';
 import {get} from '../api/client';
-import type {AuditPage, AuditRecord} from '../api/types';
+import type {AuditPage} from '../api/types';
 import {query_value} from '../app/router';
 import {visible_text} from '../ui/ansi';
 import {Card, ErrorNote, Page, Time, Waiting, error_text, toast, useData} from '../ui/parts';
+import {AuditRecords, kAuditPage} from './audit_records';
 import {DelayedInput} from './delayed_input';
 
 export function Audit(_: {parts: string[]}) {
@@ -21,22 +23,31 @@ export function Audit(_: {parts: string[]}) {
 }
 
 export function AuditTable({user, project, action}: {user?: string; project?: string; action?: string}) {
-  const older = useSignal<{key: string; records: AuditRecord[]; end: boolean}>({key: '', records: [], end: false});
-  const query = {user, project, action, limit: 100};
+  const query = {user, project, action, limit: kAuditPage};
   const key = JSON.stringify(query);
-  const loaded = useData((signal) => get<AuditPage>('/v1/audit', query, signal), [key], {
-    interval: 2000,
-    every: 15_000,
-  });
-  if (!loaded.data) return loaded.error ? <ErrorNote error={loaded.error} /> : <Waiting />;
-  const more = older.value.key === key ? older.value : {key, records: [], end: false};
-  const newest = loaded.data.records;
-  const seen = new Set(newest.map((record) => record.number));
-  const records = [...newest, ...more.records.filter((record) => !seen.has(record.number))];
+  const kept = useMemo(
+    () =>
+      new AuditRecords(
+        async (before, signal) => (await get<AuditPage>('/v1/audit', {...query, before}, signal)).records,
+      ),
+    [key],
+  );
+  const loads = useSignal(0);
+  void loads.value;
+  const loaded = useData(
+    async (signal) => {
+      await kept.refresh(signal);
+      return {key};
+    },
+    [key],
+    {interval: 2000, every: 15_000},
+  );
+  if (loaded.data?.key !== key) return loaded.error ? <ErrorNote error={loaded.error} /> : <Waiting />;
+  const {records, end} = kept;
   const load_more = async () => {
     try {
-      const page = await get<AuditPage>('/v1/audit', {...query, before: records.at(-1)!.number});
-      older.value = {key, records: [...more.records, ...page.records], end: page.records.length < 100};
+      await kept.load_older();
+      loads.value++;
     } catch (fault) {
       toast(error_text(fault), 'error');
     }
@@ -102,7 +113,7 @@ export function AuditTable({user, project, action}: {user?: string; project?: st
           </tbody>
         </table>
       )}
-      {newest.length >= 100 && !more.end && (
+      {!end && (
         <div class="empty">
           <button
             onClick={() => {

@@ -98,26 +98,36 @@ export function title_of(name: string): string {
   return plain[0]!.toUpperCase() + plain.slice(1);
 }
 
+/** A text that is no value of its field. */
+export interface InvalidText {
+  text: string;
+  fault: string;
+}
+
 export interface FieldProps {
   name: string;
   schema: Schema;
   value: unknown;
+  /** The text of the field in place of a value, which `reject` has reported. */
+  invalid: InvalidText | undefined;
   fault: string;
+  /** The field has a value. It is valid then. */
   change: (value: unknown) => void;
+  /** The text of the field is invalid: until the next change, the form cannot be submitted. */
+  reject: (invalid: InvalidText) => void;
 }
 
-/** A field of the form. It keeps the text that the user typed, even if it is not valid. */
-export function Field({name, schema, value, fault, change}: FieldProps) {
+/** A field of the form. It keeps the text that the user typed. */
+export function Field({name, schema, value, invalid, fault, change, reject}: FieldProps) {
   const id = useId();
   const typed = useSignal<{text: string; value: unknown} | null>(null);
-  const local_fault = useSignal('');
   const shown_default =
     schema.default !== undefined && schema.default !== null && schema.default !== ''
       ? ` Default: ${String(schema.default)}.`
       : '';
   const numeric = schema.type === 'integer' || schema.type === 'number' || schema.enum !== undefined;
   const help = `${schema.description ?? ''}${numeric ? '' : shown_default}`.trim();
-  const problem = fault || local_fault.value;
+  const problem = invalid?.fault || fault;
   const common = {
     id,
     'aria-describedby': help ? `${id}-help ${id}-fault` : `${id}-fault`,
@@ -138,6 +148,11 @@ export function Field({name, schema, value, fault, change}: FieldProps) {
     </div>
   );
 
+  /** The text that the user typed, as long as it stands for the value: "1.0" must not become "1" before "1.05" is typed. */
+  const kept_text = (): string | undefined =>
+    invalid?.text ??
+    (typed.value && JSON.stringify(typed.value.value) === JSON.stringify(value) ? typed.value.text : undefined);
+
   /** A control whose text is converted by `show` and `read`. Without a value, `expected` is the fault. */
   const text_control = (
     show: (value: unknown) => string,
@@ -145,14 +160,14 @@ export function Field({name, schema, value, fault, change}: FieldProps) {
     expected: string,
     tall?: boolean,
   ) => {
-    const same = typed.value && JSON.stringify(typed.value.value) === JSON.stringify(value);
-    const text = same || local_fault.value ? (typed.value?.text ?? show(value)) : show(value);
+    const text = kept_text() ?? show(value);
     const input = (event: {currentTarget: {value: string}}) => {
       const now = event.currentTarget.value;
       const result = now.trim() === '' ? undefined : read(now);
-      local_fault.value = now.trim() !== '' && result === undefined ? `'${now.trim()}' is not valid: ${expected}` : '';
+      if (now.trim() !== '' && result === undefined)
+        return reject({text: now, fault: `'${now.trim()}' is not valid: ${expected}`});
       typed.value = {text: now, value: result};
-      if (!local_fault.value) change(result);
+      return change(result);
     };
     return around(
       tall ? (
@@ -225,12 +240,17 @@ export function Field({name, schema, value, fault, change}: FieldProps) {
       <input
         type="number"
         {...common}
-        value={value === undefined || value === null ? '' : String(value)}
+        value={kept_text() ?? (value === undefined || value === null ? '' : String(value))}
         min={schema.minimum}
         max={schema.maximum}
         step={schema.multipleOf ?? (schema.type === 'integer' ? 1 : 'any')}
         placeholder={schema.default !== undefined ? String(schema.default) : ''}
-        onInput={(e) => change(e.currentTarget.value === '' ? undefined : Number(e.currentTarget.value))}
+        onInput={({currentTarget: {value: text, validity}}) => {
+          typed.value = {text, value: text === '' ? undefined : Number(text)};
+          change(typed.value.value);
+          // The browser reports no text then; the value is empty, so that the text on the screen stays.
+          if (validity.badInput) reject({text: '', fault: 'this is not a number'});
+        }}
       />,
     );
   if (schema.type === 'array' && (name === 'command' || name === 'arguments' || name === 'worker_command')) {

@@ -11,7 +11,7 @@ import {visible_text} from '../ui/ansi';
 import {number_text} from '../ui/chart';
 import {ConfirmDialog} from '../ui/dialogs';
 import {Card, ErrorNote, Link, Page, Phase, Share, Time, Waiting, error_text, toast, useData} from '../ui/parts';
-import {fetch_rows} from './job_rows';
+import {fetch_rows, page_of} from './job_rows';
 
 /** The objects of a kind. Empty if the server does not have this kind. */
 async function list<T>(kind: string, signal: AbortSignal): Promise<T[]> {
@@ -320,7 +320,7 @@ export function Members({origin, children}: {origin: string; children?: Componen
               {loaded.data.rows.map((row) => (
                 <tr key={row.id}>
                   <th scope="row">
-                    <Link to={to(['jobs', row.id])}>
+                    <Link to={page_of(row)}>
                       <bdi>{row.name}</bdi>
                     </Link>
                   </th>

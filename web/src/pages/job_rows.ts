@@ -3,6 +3,7 @@
 import type {Job, JobCounts, JobRow, RowPage} from '../api/types';
 import {get, type Query} from '../api/client';
 import {job_gpus, text_of} from '../app/format';
+import {to} from '../app/router';
 
 export type {JobRow};
 
@@ -36,11 +37,26 @@ export function row_of(job: Job): JobRow {
   };
 }
 
+/** The first segment of the address of a row's page. */
+const kPages: Record<JobRow['object'], string> = {
+  job: 'jobs',
+  array: 'arrays',
+  sweep: 'sweeps',
+  schedule: 'schedules',
+};
+
+/** The address of the page of a job, an array, a sweep or a schedule. */
+export function page_of(row: JobRow): string {
+  return to([kPages[row.object], row.id]);
+}
+
 interface Part {
   cursor: string;
   next: string;
   count: number;
   rows: JobRow[] | null;
+  /** The list may have changed since the rows were loaded. They are loaded again when they come into view. */
+  stale: boolean;
 }
 
 /** The number of rows of a request, and the number of parts whose rows are kept. */
@@ -61,8 +77,6 @@ export class JobRows {
   private parts: Part[] = [];
   total: number | undefined;
   counts: JobCounts | undefined;
-  /** Whether the last part is the end of the list. */
-  complete = false;
 
   constructor(
     private readonly query: Query,
@@ -73,8 +87,16 @@ export class JobRows {
   get known(): number {
     return this.parts.reduce((sum, part) => sum + part.count, 0);
   }
+  /** Whether the list was loaded up to its end, and no part of it may have changed since. */
+  get complete(): boolean {
+    return this.reaches_end && !this.parts.some((part) => part.stale);
+  }
   get length(): number {
-    return Math.max(this.known, this.complete ? 0 : (this.total ?? 0));
+    if (this.complete || this.total === undefined) return this.known;
+    return this.reaches_end ? this.total : Math.max(this.known, this.total);
+  }
+  private get reaches_end(): boolean {
+    return this.parts.at(-1)?.next === '';
   }
 
   at(index: number): JobRow | undefined {
@@ -110,18 +132,23 @@ export class JobRows {
     for (const part of this.parts) if (part.rows) yield* part.rows;
   }
 
-  /** Whether some rows of the range are not loaded. */
+  /** Whether some rows of the range are not loaded, or may have changed since. */
   lacks(first: number, last: number): boolean {
     let begin = 0;
     for (const part of this.parts) {
-      if (!part.rows && begin < last && begin + part.count > first) return true;
+      if ((!part.rows || part.stale) && touches(part, begin, first, last)) return true;
       begin += part.count;
     }
-    return !this.complete && last >= begin;
+    return !this.reaches_end && last >= begin;
   }
 
-  /** Loads the rows of a range, with `refresh` also loaded ones, and forgets parts far from the range. */
+  /**
+   * Loads what the range lacks, and forgets parts far from the range. With `refresh`, it also loads the rows of the range
+   * that are loaded already, and the counts; the rows of the other parts are stale from then on.
+   */
   async load(first: number, last: number, signal: AbortSignal, refresh: boolean): Promise<void> {
+    if (refresh) for (const part of this.parts) part.stale = true;
+    let needs_counts = refresh || !this.counts;
     let begin = 0;
     let cursor = '';
     let at = 0;
@@ -130,29 +157,35 @@ export class JobRows {
       const count = part?.count ?? 0;
       // On the way to rows far below, larger parts need fewer requests.
       const limit = part ? Math.max(kPart, Math.min(count, 1000)) : last - begin > 4 * kPart ? 1000 : kPart;
-      const visible = begin < last && begin + Math.max(count, 1) > first;
-      if (part) part.cursor = cursor;
-      if (!part || (visible && (refresh || !part.rows))) {
-        const answer = await this.fetch({...this.query, limit, cursor, count: at === 0}, signal);
+      if (!part || ((!part.rows || part.stale) && touches(part, begin, first, last))) {
+        const answer = await this.fetch({...this.query, limit, cursor, count: needs_counts}, signal);
         if (signal.aborted) return;
         if (!part) {
-          part = {cursor, next: '', count: 0, rows: null};
+          part = {cursor, next: '', count: 0, rows: null, stale: false};
           this.parts.push(part);
         }
         part.rows = answer.rows;
         part.count = answer.rows.length;
         part.next = answer.next;
+        part.stale = false;
+        const follower = this.parts[at + 1];
+        if (follower && follower.cursor !== part.next) {
+          follower.cursor = part.next;
+          follower.stale = true;
+        }
         if (answer.counts) {
           this.counts = answer.counts;
           this.total = answer.counts.all;
         }
+        needs_counts = false;
       }
       begin += part.count;
       cursor = part.next;
       at++;
-      if (!part.next) this.parts.length = at;
-      this.complete = !part.next || (this.complete && at < this.parts.length);
-      if (!part.next) break;
+      if (!part.next) {
+        this.parts.length = at;
+        break;
+      }
     }
     this.forget(first, last);
   }
@@ -167,4 +200,9 @@ export class JobRows {
       begin = end;
     }
   }
+}
+
+/** Whether rows of a range are in a part. The last part includes rows that were added behind it since it was loaded. */
+function touches(part: Part, begin: number, first: number, last: number): boolean {
+  return begin < last && (begin + Math.max(part.count, 1) > first || part.next === '');
 }

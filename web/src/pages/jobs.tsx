@@ -11,7 +11,7 @@ import {Icon} from '../ui/icons';
 import {ActionDialog, type Action} from '../ui/job_actions';
 import {ErrorNote, Link, Page, useSize} from '../ui/parts';
 import {JobPage} from './job/job';
-import {JobRows, type JobRow} from './job_rows';
+import {JobRows, page_of, type JobRow} from './job_rows';
 import {Filters, server_query} from './job_filters';
 import {kColumns} from './job_columns';
 
@@ -21,13 +21,8 @@ export function Jobs({parts}: {parts: string[]}) {
 }
 
 const kRow = 32;
-
-const kObjects: Record<JobRow['object'], string> = {
-  job: 'jobs',
-  array: 'arrays',
-  sweep: 'sweeps',
-  schedule: 'schedules',
-};
+/** The rows above and below the view that are laid out, too. */
+const kMargin = 6;
 
 function JobList() {
   const query = place.value.query;
@@ -47,11 +42,19 @@ function JobList() {
   const size = useSize(region);
   const abort = useRef<AbortController | null>(null);
   const owes_renewal = useRef(false);
+  /** The rows that the request in flight loads. */
+  const in_flight = useRef<{first: number; last: number} | null>(null);
   const last_clicked = useRef(-1);
   const repaint = useRef(0);
   void version.value;
 
   const visible = Math.ceil((size.height || 600) / kRow) + 1;
+  const height = useRef(visible);
+  height.current = visible;
+  const range = () => ({
+    first: Math.max(0, first.peek() - kMargin),
+    last: first.peek() + height.current + kMargin,
+  });
 
   const load = async (refresh: boolean) => {
     // If this request replaces one that was to renew the rows, it renews them itself.
@@ -64,8 +67,10 @@ function JobList() {
     const begin = Math.floor((element?.scrollTop ?? 0) / kRow);
     // The row at the top stays in its place when rows are added above it.
     const anchor = begin > 0 ? rows.at(begin)?.id : undefined;
+    const wanted = range();
+    in_flight.current = wanted;
     try {
-      await rows.load(begin, begin + visible, mine.signal, renews);
+      await rows.load(wanted.first, wanted.last, mine.signal, renews);
       if (mine.signal.aborted) return true;
       owes_renewal.current = false;
       if (anchor && element) {
@@ -86,6 +91,8 @@ function JobList() {
       if ((problem as Error).name === 'AbortError' || mine.signal.aborted) return true;
       fault.value = problem;
       return !is_unreachable(problem);
+    } finally {
+      if (in_flight.current === wanted) in_flight.current = null;
     }
   };
   useEffect(() => {
@@ -96,7 +103,7 @@ function JobList() {
   // The stream does not report the progress of programs.
   const in_progress = [...rows.kept()].some((row) => row.progress && row.phase === 'Running');
   const by_time = !asked['sort'] || String(asked['sort']).endsWith('submitted');
-  useRefresh(() => load(true), [rows, in_progress], {
+  const ask = useRefresh((asked) => load(!asked), [rows, in_progress], {
     // A loaded row that changed is shown at once. The list is loaded again only if the counts or the place of the row
     // may have changed.
     match: ({row}) => {
@@ -115,13 +122,17 @@ function JobList() {
   useEffect(() => () => abort.current?.abort(), []);
   const begin = first.value;
   useEffect(() => {
-    if (rows.lacks(begin, begin + visible)) void load(false);
-  }, [begin, visible, rows]);
+    const wanted = range();
+    const loading = in_flight.current;
+    // A request for a part of the view is not replaced: when it has been answered, this effect runs again.
+    if (loading && wanted.first < loading.last && wanted.last > loading.first) return;
+    if (rows.lacks(wanted.first, wanted.last)) ask();
+  }, [begin, visible, rows, version.value]);
 
   const shown_columns = kColumns.filter((column) => (size.width || 1200) >= (column.min ?? 0));
   const length = rows.length;
-  const from = Math.max(0, begin - 6);
-  const until = Math.min(length, begin + visible + 6);
+  const from = Math.max(0, begin - kMargin);
+  const until = Math.min(length, begin + visible + kMargin);
   const page: (JobRow | undefined)[] = [];
   for (let i = from; i < until; i++) page.push(rows.at(i));
 
@@ -181,7 +192,7 @@ function JobList() {
         what: 'Open the logs of the job',
         run: () => {
           const row = current();
-          if (row) navigate(to(['jobs', row.id, 'logs']));
+          if (row) navigate(row.object === 'job' ? to(['jobs', row.id, 'logs']) : page_of(row));
         },
       },
       {keys: 's', what: 'Stop the selected jobs', run: () => act('stop')},
@@ -350,7 +361,7 @@ function JobList() {
                       />
                     </td>
                     <th scope="row" title={row.name}>
-                      <Link to={to([kObjects[row.object], row.id])}>
+                      <Link to={page_of(row)}>
                         <bdi>{row.name}</bdi>
                       </Link>
                       {row.object !== 'job' && (

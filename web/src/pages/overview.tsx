@@ -1,17 +1,16 @@
 // The state of the cluster at a glance: GPUs by node and project, the jobs that wait and why, and the jobs
 // that failed or were evicted in the last day. Each number links to the list behind it.
-import {get, send} from '../api/client';
-import {read_events} from '../api/events';
+import {get, is_unreachable, send} from '../api/client';
 import type {JobEvent, Nodes, Projects} from '../api/types';
-import {amount_text, text_of} from '../app/format';
-import {reconnections} from '../app/live';
+import {amount_text, millis, text_of} from '../app/format';
 import {to} from '../app/router';
-import {Age, Card, ErrorNote, Link, Page, Phase, Share, Time, Waiting, useData, useFirst} from '../ui/parts';
+import {keep_open} from '../app/stream';
+import {Age, Card, ErrorNote, Link, Page, Phase, Share, Time, Waiting, now, useData, useFirst} from '../ui/parts';
 import {visible_text} from '../ui/ansi';
-import {fetch_rows, type JobRow} from './job_rows';
+import {fetch_rows, page_of, type JobRow} from './job_rows';
 import {GpuMap} from '../ui/gpu_map';
 import {project_rows} from './project_tree';
-import {useSignal} from '@preact/signals';
+import {useComputed, useSignal} from '@preact/signals';
 import {useEffect} from 'preact/hooks';
 
 interface State {
@@ -48,7 +47,6 @@ async function load(signal: AbortSignal): Promise<State> {
 export function Overview(_: {parts: string[]}) {
   // The stream does not report changed nodes and quotas.
   const loaded = useData(load, [], {interval: 1000, every: 60_000});
-  const evictions = useEvictions();
   const state = loaded.data;
   const rows = project_rows(state?.projects.projects ?? []);
   const listed = useFirst(rows, 20);
@@ -209,25 +207,7 @@ export function Overview(_: {parts: string[]}) {
             <JobTable rows={state.failed} time="ended" caption="Failed jobs" />
           )}
         </Card>
-        <Card title="Evictions in the last 24 hours">
-          {evictions.length === 0 ? (
-            <div class="empty">No job was evicted.</div>
-          ) : (
-            <ol class="events">
-              {evictions.map((event) => (
-                <li key={event.time}>
-                  <Time at={event.time} />
-                  <span>
-                    <Link to={to(['jobs', event.job_id])}>
-                      <bdi>{event.job}</bdi>
-                    </Link>{' '}
-                    <bdi>{visible_text(event.text)}</bdi>
-                  </span>
-                </li>
-              ))}
-            </ol>
-          )}
-        </Card>
+        <Evictions />
       </div>
     </Page>
   );
@@ -269,7 +249,7 @@ function JobTable({rows, time, caption}: {rows: JobRow[]; time: 'submitted' | 'e
         {rows.map((row) => (
           <tr key={row.id}>
             <th scope="row" class="cut">
-              <Link to={to(['jobs', row.id])}>
+              <Link to={page_of(row)}>
                 <bdi>{row.name}</bdi>
               </Link>
             </th>
@@ -291,23 +271,64 @@ function JobTable({rows, time, caption}: {rows: JobRow[]; time: 'submitted' | 'e
   );
 }
 
+const kDay = 86400e3;
+const kMostEvictions = 30;
+
 /** The evictions of the last day, and new ones as they happen. */
-function useEvictions(): JobEvent[] {
+function Evictions() {
   const list = useSignal<JobEvent[]>([]);
+  const answered = useSignal(false);
+  const fault = useSignal<unknown>(null);
   useEffect(() => {
-    const abort = new AbortController();
-    const follow = async () => {
-      const since = new Date(Date.now() - 86400e3).toISOString();
-      const answer = await send('GET', '/v1/watch/events', {query: {since, kind: 'evicted'}, signal: abort.signal});
-      for await (const {event, data} of read_events(answer)) {
-        if (event !== 'event') continue;
-        const found = JSON.parse(data) as JobEvent;
-        list.value = [found, ...list.value.filter((each) => each.time !== found.time)].slice(0, 30);
-      }
-    };
-    // After an interruption, `reconnections` starts this effect again.
-    follow().catch(() => {});
-    return () => abort.abort();
-  }, [reconnections.value]);
-  return list.value;
+    const stop = new AbortController();
+    void keep_open(
+      {
+        open: (signal) => {
+          const since = new Date(Date.now() - kDay).toISOString();
+          return send('GET', '/v1/watch/events', {query: {since, kind: 'evicted'}, signal});
+        },
+        opened: () => {
+          fault.value = null;
+        },
+        take: ({event, data}) => {
+          // The server examines all jobs before the first event. "ready" follows the events of the past.
+          answered.value = true;
+          if (event !== 'event') return;
+          const found = JSON.parse(data) as JobEvent;
+          list.value = [found, ...list.value.filter((each) => each.time !== found.time)].slice(0, kMostEvictions);
+        },
+        // While the server restarts, a banner reports it, and the former list stays visible.
+        interrupted: (problem) => {
+          if (problem && !(answered.value && is_unreachable(problem))) fault.value = problem;
+        },
+      },
+      stop.signal,
+    );
+    return () => stop.abort();
+  }, []);
+  const minute = useComputed(() => Math.floor(now.value / 60_000));
+  const begin = minute.value * 60_000 - kDay;
+  const recent = list.value.filter((event) => millis(event.time) >= begin);
+  return (
+    <Card title="Evictions in the last 24 hours">
+      <ErrorNote error={fault.value} />
+      {recent.length > 0 ? (
+        <ol class="events">
+          {recent.map((event) => (
+            <li key={event.time}>
+              <Time at={event.time} />
+              <span>
+                <Link to={to(['jobs', event.job_id])}>
+                  <bdi>{event.job}</bdi>
+                </Link>{' '}
+                <bdi>{visible_text(event.text)}</bdi>
+              </span>
+            </li>
+          ))}
+        </ol>
+      ) : (
+        !fault.value && (answered.value ? <div class="empty">No job was evicted.</div> : <Waiting />)
+      )}
+    </Card>
+  );
 }

@@ -3,7 +3,7 @@ import {describe, expect, test} from 'vitest';
 import type {Job, Project} from '../api/types';
 import {split_words} from './fields';
 import {bars_of} from './job/timeline';
-import {JobRows, type JobRow} from './job_rows';
+import {JobRows, page_of, type JobRow} from './job_rows';
 import {parameters_of} from './compared';
 import {project_rows} from './project_tree';
 
@@ -31,19 +31,23 @@ const row = (id: number): JobRow => ({
 /** A list on the server, newest first; the cursor is the id of the last row. */
 function server(ids: number[]) {
   const asked: string[] = [];
-  const fetch = (query: {cursor?: unknown; limit?: unknown}) => {
+  const counted: string[] = [];
+  const fetch = (query: {cursor?: unknown; limit?: unknown; count?: unknown}) => {
     const cursor = String(query.cursor ?? '');
     asked.push(cursor);
+    if (query.count) counted.push(cursor);
     const begin = cursor === '' ? 0 : ids.findIndex((id) => id < Number(cursor));
     const rows = begin < 0 ? [] : ids.slice(begin, begin + Number(query.limit)).map(row);
     const more = rows.length > 0 && ids.indexOf(Number(rows.at(-1)!.id)) < ids.length - 1;
     return Promise.resolve({
       rows,
       next: more ? rows.at(-1)!.id : '',
-      counts: {all: ids.length, queued: 0, starting: 0, running: 0, succeeded: 0, failed: 0, stopped: 0},
+      counts: query.count
+        ? {all: ids.length, queued: ids.length, starting: 0, running: 0, succeeded: 0, failed: 0, stopped: 0}
+        : undefined,
     });
   };
-  return {ids, asked, fetch: fetch as never};
+  return {ids, asked, counted, fetch: fetch as never};
 }
 const ids = (n: number) => Array.from({length: n}, (_, i) => n - i);
 const never = new AbortController().signal;
@@ -85,6 +89,57 @@ describe('JobRows', () => {
     expect(rows.put(row(101))).toBeUndefined();
     expect(rows.length).toBe(100);
   });
+  /** Loads what a view lacks, as the page does when the user scrolls, and returns its rows. */
+  const seen = async (rows: JobRows, first: number, last: number) => {
+    for (let i = 0; i < 10 && rows.lacks(first, last); i++) await rows.load(first, last, never, false);
+    expect(rows.lacks(first, last)).toBe(false);
+    return Array.from({length: Math.min(last, rows.length) - first}, (_, i) => Number(rows.at(first + i)?.id));
+  };
+  test('after a refresh of the first rows, no row is missing or old below them', async () => {
+    const there = server(ids(1000));
+    const rows = new JobRows({}, there.fetch);
+    await rows.load(0, 30, never, true);
+    for (const first of [150, 350, 550]) await seen(rows, first, first + 30);
+    there.ids.unshift(1002, 1001);
+    await rows.load(0, 30, never, true);
+    expect(rows.length).toBe(1002);
+    // The ends of the parts, from above and from below.
+    for (const first of [185, 385, 585, 385, 185, 0])
+      expect(await seen(rows, first, first + 30)).toEqual(there.ids.slice(first, first + 30));
+    there.ids.splice(300, 5);
+    await rows.load(590, 620, never, true);
+    for (const first of [185, 385, 585, 385])
+      expect(await seen(rows, first, first + 30)).toEqual(there.ids.slice(first, first + 30));
+  });
+  test('the counts and the length follow the list while the view is far below its beginning', async () => {
+    const there = server(ids(900));
+    const rows = new JobRows({}, there.fetch);
+    await rows.load(0, 30, never, true);
+    await seen(rows, 600, 630);
+    there.ids.unshift(903, 902, 901);
+    there.counted.length = 0;
+    await rows.load(600, 630, never, true);
+    expect(there.counted.length).toBe(1);
+    expect([rows.counts!.queued, rows.total, rows.length]).toEqual([903, 903, 903]);
+    expect(await seen(rows, 0, 5)).toEqual([903, 902, 901, 900, 899]);
+  });
+  test('a list that was complete grows at both ends', async () => {
+    const there = server(ids(250).map((id) => id + 100));
+    const rows = new JobRows({}, there.fetch);
+    await rows.load(0, 250, never, true);
+    expect([rows.complete, rows.length]).toEqual([true, 250]);
+    there.ids.unshift(...Array.from({length: 500}, (_, i) => 850 - i));
+    there.ids.push(100, 99);
+    await rows.load(0, 30, never, true);
+    expect([rows.complete, rows.length]).toEqual([false, 752]);
+    expect(await seen(rows, 722, 752)).toEqual(there.ids.slice(722));
+    for (const first of [0, 185, 385])
+      expect(await seen(rows, first, first + 30)).toEqual(there.ids.slice(first, first + 30));
+    there.ids.splice(10, 700);
+    await rows.load(0, 30, never, true);
+    expect(await seen(rows, 0, 60)).toEqual(there.ids);
+    expect([rows.complete, rows.length]).toEqual([true, 52]);
+  });
   test('deleted rows disappear', async () => {
     const there = server(ids(300));
     const rows = new JobRows({}, there.fetch);
@@ -93,6 +148,15 @@ describe('JobRows', () => {
     await rows.load(0, 300, never, true);
     expect(rows.known).toBe(250);
   });
+});
+
+test('a row leads to the page of its object', () => {
+  expect((['job', 'array', 'sweep', 'schedule'] as const).map((object) => page_of({...row(1), object}))).toEqual([
+    '/jobs/1',
+    '/arrays/1',
+    '/sweeps/1',
+    '/schedules/1',
+  ]);
 });
 
 test('a command is split as a shell does', () => {

@@ -1,17 +1,19 @@
 // The form for a new job. A job file beside it describes the same job: a change of one changes the other.
 // A dry run shows what would happen, and a command line that submits the same job is shown.
 import {signal, useSignal} from '@preact/signals';
-import {useEffect, useRef} from 'preact/hooks';
+import type {ComponentChildren} from 'preact';
+import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import {Failure, change, get, job_path, send} from '../api/client';
 import type {Fault, Forecast, Job, Projects} from '../api/types';
 import {anything_changed} from '../app/live';
 import {navigate, query_value, to} from '../app/router';
+import {is_leaving} from '../app/session';
 import {command_line, parse_yaml, to_file, yaml_text, type Tree} from '../app/spec_text';
 import {send_tree} from '../app/upload';
 import {visible_text} from '../ui/ansi';
 import {crypto_id} from '../ui/job_actions';
 import {Card, Copy, ErrorNote, Page, Waiting, error_text, toast, useData} from '../ui/parts';
-import {Field, is_simple, resolved, spec_schema, title_of, type Schema} from './fields';
+import {Field, is_simple, resolved, spec_schema, title_of, type InvalidText, type Schema} from './fields';
 import {Outcome} from './forecast';
 import {project_rows} from './project_tree';
 import {dropped, Files} from './submit_files';
@@ -26,14 +28,28 @@ const draft = signal<Tree>(kEmpty);
 /** The text of the job file as the user edits it. Null: the text follows from the draft. */
 const yaml = signal<string | null>(null);
 
+/** The texts of fields that are no values, by path: the draft has the former values. */
+const invalid = signal<ReadonlyMap<string, InvalidText>>(new Map());
+
 /** The id of the job that is rerun with changes; empty for a new job. */
 const drafted_from = signal('');
+/** The purpose that the draft got in place of that job's. */
+let drafted_purpose = '';
+/** Counts the drafts, so that a new draft gets a new form. */
+const drafts = signal(0);
+
+function new_draft(spec: Tree, from: string, purpose: string): void {
+  draft.value = spec;
+  yaml.value = null;
+  invalid.value = new Map();
+  drafted_from.value = from;
+  drafted_purpose = purpose;
+  drafts.value++;
+}
 
 function start_over(): void {
-  draft.value = kEmpty;
-  yaml.value = null;
+  new_draft(kEmpty, '', '');
   dropped.value = null;
-  drafted_from.value = '';
 }
 
 /** A copy of `tree` with a value at a path. Undefined removes the value, and documents that are then empty. */
@@ -62,25 +78,36 @@ export function Submit(_: {parts: string[]}) {
   const project = query_value('project');
   const purpose = query_value('purpose');
   const load_fault = useSignal<unknown>(null);
+  const drafting = useSignal(false);
+  const tries = useSignal(0);
   useEffect(() => {
+    load_fault.value = null;
     if (!from) {
       if (project && !drafted_from.value) draft.value = {...draft.value, project};
-      return;
+      return undefined;
     }
-    if (drafted_from.value === from) return;
-    get<Job>(job_path(from)).then(
-      (job) => {
-        draft.value = structuredClone(job.spec) as unknown as Tree;
-        if (purpose) draft.value = set_path(draft.value, ['scheduling', 'purpose'], purpose);
-        yaml.value = null;
-        drafted_from.value = from;
-        load_fault.value = null;
-      },
-      (fault) => {
-        load_fault.value = fault;
-      },
-    );
-  }, [from, project]);
+    if (drafted_from.value === from && drafted_purpose === purpose) return undefined;
+    const abort = new AbortController();
+    drafting.value = true;
+    get<Job>(job_path(from), {}, abort.signal)
+      .then(
+        (job) => {
+          if (abort.signal.aborted) return;
+          const spec = structuredClone(job.spec) as unknown as Tree;
+          new_draft(purpose ? set_path(spec, ['scheduling', 'purpose'], purpose) : spec, from, purpose);
+        },
+        (fault) => {
+          if (!abort.signal.aborted) load_fault.value = fault;
+        },
+      )
+      .finally(() => {
+        if (!abort.signal.aborted) drafting.value = false;
+      });
+    return () => {
+      abort.abort();
+      drafting.value = false;
+    };
+  }, [from, project, purpose, tries.value]);
   return (
     <Page
       title={drafted_from.value ? 'Rerun with changes' : 'Submit a job'}
@@ -95,18 +122,37 @@ export function Submit(_: {parts: string[]}) {
         </button>
       }
     >
-      <ErrorNote error={load_fault.value ?? loaded.error} again={loaded.reload} />
-      {loaded.data ? (
+      <ErrorNote
+        error={load_fault.value ?? loaded.error}
+        again={load_fault.value ? () => tries.value++ : loaded.reload}
+      />
+      {/* Without the job to rerun, the form would show and submit the former draft. */}
+      {loaded.data && !drafting.value && !load_fault.value ? (
         <Form
+          key={drafts.value}
           schemas={loaded.data.schemas}
           projects={project_rows(loaded.data.projects)
             .filter((row) => !row.has_children)
             .map((row) => row.project.name)}
         />
       ) : (
-        !loaded.error && <Waiting />
+        !loaded.error && !load_fault.value && <Waiting />
       )}
     </Page>
+  );
+}
+
+/** A part of the form that opens with `opens`, or by the user. Only the user folds it, who may be typing in it. */
+function Fold({title, opens, children}: {title: string; opens: boolean; children: ComponentChildren}) {
+  const details = useRef<HTMLDetailsElement>(null);
+  useLayoutEffect(() => {
+    if (opens) details.current!.open = true;
+  }, [opens]);
+  return (
+    <details class="card fold" ref={details}>
+      <summary>{title}</summary>
+      <div class="body">{children}</div>
+    </details>
   );
 }
 
@@ -125,9 +171,14 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
   const file_text = yaml.value ?? yaml_text(to_file(value));
   const text = JSON.stringify(value);
 
+  const accept = (path: string[]) => {
+    const rest = new Map(invalid.value);
+    if (rest.delete(path.join('.'))) invalid.value = rest;
+  };
   const edit = (path: string[], next: unknown) => {
     draft.value = set_path(draft.value, path, next);
     yaml.value = null;
+    accept(path);
     text_faults.value = [];
     reading.value = false;
   };
@@ -144,7 +195,9 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
     if (yaml.value !== next) return;
     reading.value = false;
     text_faults.value = result.faults;
-    if (result.spec) draft.value = result.spec;
+    if (!result.spec) return;
+    draft.value = result.spec;
+    invalid.value = new Map();
   };
 
   // A dry run, half a second after the last change.
@@ -180,15 +233,28 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
       abort.abort();
     };
   }, [text]);
+  // A browser does not give out the text of a number field that is no number: in a new form, the field is empty.
+  useEffect(() => {
+    const kept = [...invalid.peek()].filter(([, {text}]) => text !== '');
+    if (kept.length < invalid.peek().size) invalid.value = new Map(kept);
+  }, []);
   useEffect(() => {
     const guard = (event: BeforeUnloadEvent) => {
-      if (draft.value['name'] && !busy.value) event.preventDefault();
+      if (draft.value['name'] && !busy.value && !is_leaving()) event.preventDefault();
     };
     window.addEventListener('beforeunload', guard);
     return () => window.removeEventListener('beforeunload', guard);
   }, []);
 
+  const is_ready =
+    !busy.value &&
+    !reading.value &&
+    !faults.value.length &&
+    !text_faults.value.length &&
+    !invalid.value.size &&
+    !!value['name'];
   const submit = async () => {
+    if (!is_ready) return;
     busy.value = 'Submitting…';
     try {
       let body = with_defaults(value);
@@ -241,8 +307,12 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
         name={name}
         schema={shown}
         value={inner}
+        invalid={invalid.value.get(path.join('.'))}
         fault={fault_of(path.join('.'))}
         change={(next) => edit(path, next)}
+        reject={(text) => {
+          invalid.value = new Map(invalid.value).set(path.join('.'), text);
+        }}
       />
     );
   };
@@ -267,6 +337,9 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
   const file_only = Object.keys(fields).filter(
     (name) => !is_simple(resolved(fields[name]!, schemas), schemas) && !groups.includes(name),
   );
+  /** Whether a field with such a path has a fault. */
+  const is_wrong = (has: (path: string) => boolean) =>
+    faults.value.some((each) => has(each.field)) || [...invalid.value.keys()].some(has);
   const is_open = (name: string) =>
     (value[name] !== undefined &&
       Object.keys((value[name] as Tree) ?? {}).some((key) => {
@@ -275,7 +348,7 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
           each !== 0 && each !== '' && !(Array.isArray(each) && !each.length) && each !== 'auto' && each !== 'train'
         );
       })) ||
-    faults.value.some((each) => each.field.startsWith(`${name}.`));
+    is_wrong((path) => path.startsWith(`${name}.`));
   const unplaced = faults.value.filter((each) => {
     const [head, next] = each.field.split('.');
     return (
@@ -285,6 +358,8 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
       (next !== undefined && !groups.includes(head!) && !['labels', 'environment'].includes(head!))
     );
   });
+  const placed = faults.value.filter((each) => !unplaced.includes(each)).map((each) => each.field);
+  const wrong = [...new Set([...placed, ...invalid.value.keys()])];
 
   return (
     <div class="submit">
@@ -315,30 +390,24 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
         {groups
           .filter((name) => name !== 'resources')
           .map((name) => (
-            <details key={name} class="card fold" open={is_open(name)}>
-              <summary>{title_of(name)}</summary>
-              <div class="body">
-                {resolved(fields[name]!, schemas).description && (
-                  <p class="muted small">{resolved(fields[name]!, schemas).description}</p>
-                )}
-                {group(name)}
-              </div>
-            </details>
+            <Fold key={name} title={title_of(name)} opens={is_open(name)}>
+              {resolved(fields[name]!, schemas).description && (
+                <p class="muted small">{resolved(fields[name]!, schemas).description}</p>
+              )}
+              {group(name)}
+            </Fold>
           ))}
-        <details class="card fold">
-          <summary>More fields</summary>
-          <div class="body">
-            <div class="fields">{others.map((name) => field([name], fields[name]!))}</div>
-            {file_only.length > 0 && (
-              <p class="muted small">
-                Only the job file can set:{' '}
-                {file_only.map((name) => (
-                  <code key={name}>{name} </code>
-                ))}
-              </p>
-            )}
-          </div>
-        </details>
+        <Fold title="More fields" opens={is_wrong((path) => others.includes(path.split(/[.[]/)[0]!))}>
+          <div class="fields">{others.map((name) => field([name], fields[name]!))}</div>
+          {file_only.length > 0 && (
+            <p class="muted small">
+              Only the job file can set:{' '}
+              {file_only.map((name) => (
+                <code key={name}>{name} </code>
+              ))}
+            </p>
+          )}
+        </Fold>
       </form>
       <div class="stack side-pane">
         <Card
@@ -347,13 +416,7 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
             <button
               class="primary"
               data-submit
-              disabled={
-                !!busy.value ||
-                reading.value ||
-                faults.value.length > 0 ||
-                text_faults.value.length > 0 ||
-                !value['name']
-              }
+              disabled={!is_ready}
               onClick={() => {
                 void submit();
               }}
@@ -368,22 +431,19 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
                 {each.field}: {each.what}
               </div>
             ))}
-            {faults.value.length > unplaced.length && (
+            {wrong.length > 0 && (
               <div class="note error">
-                {faults.value.length - unplaced.length}{' '}
-                {faults.value.length - unplaced.length === 1 ? 'field is' : 'fields are'} not valid:{' '}
-                {faults.value
-                  .filter((each) => !unplaced.includes(each))
-                  .map((each) => each.field)
-                  .join(', ')}
+                {wrong.length} {wrong.length === 1 ? 'field is' : 'fields are'} not valid: {wrong.join(', ')}
               </div>
             )}
             <ErrorNote error={refusal.value} />
-            {forecast.value ? (
-              <Outcome forecast={forecast.value} />
-            ) : (
-              !faults.value.length && !refusal.value && <p class="muted">Give the job a name and a command.</p>
-            )}
+            {/* With an invalid text in a field, the forecast would be that of the former value. */}
+            {!invalid.value.size &&
+              (forecast.value ? (
+                <Outcome forecast={forecast.value} />
+              ) : (
+                !faults.value.length && !refusal.value && <p class="muted">Give the job a name and a command.</p>
+              ))}
           </div>
         </Card>
         <Card title="Job file" actions={<Copy text={file_text} />}>

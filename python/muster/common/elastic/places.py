@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 from dataclasses import dataclass, field
-from typing import NoReturn, Optional
+from typing import NoReturn, Optional, Tuple
 
 from .. import wire
 from ..exceptions import ConfigurationError, HorovodInternalError
@@ -24,8 +24,9 @@ class _Worker:
     """The state of this process as a worker."""
 
     link: Optional[DriverLink] = None
-    #: The current or last round, and the newest round in which it had the state of training.
+    #: The current or last round, its rank there, and the newest round in which it had the state of training.
     round: int = 0
+    rank: Optional[int] = None
     synced_round: int = 0
     #: The number of commits since then.
     commits: int = 0
@@ -56,6 +57,11 @@ def ask() -> Place:
             _leave(str(answer["why"]))
         if answer["kind"] == protocol.PLACE:
             return _take(answer, link)
+
+
+def last_place() -> Tuple[int, Optional[int]]:
+    """The current or last round of this process, and its rank there; 0 and None if it never got a place."""
+    return _worker.round, _worker.rank
 
 
 def asks_again_after(error: HorovodInternalError) -> bool:
@@ -124,7 +130,7 @@ def _leave(why: str) -> NoReturn:
 
 def _take(answer: wire.Message, link: DriverLink) -> Place:
     number = int(answer["round"])
-    _worker.round = number
+    _worker.round, _worker.rank = number, int(answer["rank"])
     # A program that requests a place without a recorded reason has lost its world.
     _worker.because, _worker.error, _worker.blames = protocol.BECAUSE_WORLD_FAILED, "", None
     _worker.may_skip_sync = bool(answer.get("may_skip_sync"))

@@ -10,8 +10,8 @@ from ...common import basics
 
 
 class LearningRateScheduleCallback:
-    """Sets the learning rate to `initial_lr * multiplier(epoch)` from start_epoch (inclusive) to end_epoch
-    (exclusive)."""
+    """Sets the learning rate to `initial_lr * multiplier(epoch)` from start_epoch (inclusive) to end_epoch (exclusive).
+    A multiplier that is a number decays exponentially: `initial_lr * multiplier ** (epoch - start_epoch)`."""
 
     def __init__(self, initial_lr: float, multiplier: Union[float, Callable[[float], float]], start_epoch: int = 0,
                  end_epoch: Optional[int] = None, staircase: bool = True, momentum_correction: bool = True,
@@ -32,8 +32,7 @@ class LearningRateScheduleCallback:
         self.steps_per_epoch = steps_per_epoch
         self.current_epoch = 0
         self._momentum: Any = None
-        self.multiplier: Callable[[float], float] = \
-            multiplier if callable(multiplier) else lambda _: multiplier  # type: ignore[assignment,return-value]
+        self.multiplier = multiplier if callable(multiplier) else _decay(float(multiplier), start_epoch)
 
     def on_train_begin(self, logs: Any = None) -> None:
         if not self.staircase and not self.steps_per_epoch:
@@ -79,6 +78,10 @@ class LearningRateScheduleCallback:
 
     def _set_momentum(self, value: float) -> None:
         self.model.optimizer.momentum = value  # type: ignore[attr-defined]
+
+
+def _decay(base: float, start_epoch: int) -> Callable[[float], float]:
+    return lambda epoch: float(base ** (epoch - start_epoch))
 
 
 def _number(value: Any) -> float:

@@ -22,13 +22,13 @@ from ...common.elastic import State, run_fn
 from ...common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
 from ..functions import broadcast_object
 from .handlers import (ModelStateHandler, OptimizerStateHandler, SamplerStateHandler, StateHandler,
-                       get_handler_registry, set_handler_registry)
+                       StatefulObjectHandler, get_handler_registry, set_handler_registry)
 from .sampler import ElasticSampler
 from .state import TorchState
 
 __all__ = ["ElasticSampler", "HorovodInternalError", "HostsUpdatedInterrupt", "ModelStateHandler", "ObjectState",
-           "OptimizerStateHandler", "SamplerStateHandler", "State", "StateHandler", "TorchState",
-           "get_handler_registry", "run", "set_handler_registry"]
+           "OptimizerStateHandler", "SamplerStateHandler", "State", "StateHandler", "StatefulObjectHandler",
+           "TorchState", "get_handler_registry", "run", "set_handler_registry"]
 
 
 class ObjectState(_CommonObjectState):

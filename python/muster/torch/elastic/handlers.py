@@ -86,6 +86,16 @@ def _refuse_sharded(value: Any) -> None:
                          "ranks continues (load_sharded())")
 
 
+class StatefulObjectHandler(_DictionaryHandler):
+    """Any other object with state_dict() and load_state_dict(): a scheduler of learning rates, a GradScaler. A copy of
+    a scheduler would drive a copy of its optimizer, so the object itself stays, and only its dictionary is sent."""
+
+    def sync(self) -> None:
+        """Saves the value. TorchState sends the dictionaries of all such objects in one broadcast and loads them before
+        this call."""
+        self.save()
+
+
 class SamplerStateHandler(_DictionaryHandler):
     """An ElasticSampler: all samples that any rank has seen in this epoch count as seen."""
 
@@ -115,7 +125,8 @@ _registry: Registry = [(torch.nn.Module, ModelStateHandler), (torch.optim.Optimi
 
 
 def get_handler_registry() -> Registry:
-    """Types and their handlers; the first type that matches applies. A copy: see set_handler_registry()."""
+    """Types and their handlers; the first type that matches applies. An object of no such type that has state_dict()
+    and load_state_dict() gets a StatefulObjectHandler. A copy: see set_handler_registry()."""
     return list(_registry)
 
 
@@ -129,4 +140,10 @@ def handler_for(value: Any) -> Optional[StateHandler]:
     for kind, make in _registry:
         if isinstance(value, kind):
             return make(value)
-    return None
+    return StatefulObjectHandler(value) if _has_state_dictionary(value) else None
+
+
+def _has_state_dictionary(value: Any) -> bool:
+    # A class has these functions, too, but no state.
+    return not isinstance(value, type) and all(callable(getattr(value, name, None))
+                                               for name in ("state_dict", "load_state_dict"))

@@ -18,6 +18,9 @@ class ElasticSampler(torch.utils.data.Sampler):
             ...
             sampler.record_batch(index, batch_size)
             state.commit()
+        state.epoch += 1
+        sampler.set_epoch(state.epoch)
+        state.commit()
 
     Ranks take their batches in step. If the number of remaining samples is not a multiple of the number of ranks, the
     last ranks see a few samples again. As a part of a TorchState, the sampler is saved, restored and shared anew
@@ -44,7 +47,8 @@ class ElasticSampler(torch.utils.data.Sampler):
         return len(self.processed_indices | self._processed_elsewhere)
 
     def set_epoch(self, epoch: int) -> None:
-        """Begins an epoch in which no sample has been seen."""
+        """Begins an epoch in which no sample has been seen. Call it after an epoch and not before: an elastic training
+        function is called again in the middle of an epoch, whose samples would be forgotten then."""
         self.epoch = epoch
         self.processed_indices = set()
         self._processed_elsewhere = set()
@@ -52,16 +56,17 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.reset()
 
     def record_batch(self, batch_idx: int, batch_size: int) -> None:
-        """Records that all ranks have trained on their batch number `batch_idx`, of `batch_size` samples per rank.
-        Numbers count from 0 since the samples were last shared among the ranks. If a program continues to count after
-        that, a number past the end stands for the next batch."""
-        if batch_idx * batch_size >= len(self.indices):
-            batch_idx = self._recorded_since_shared
-        self._recorded_since_shared += 1
-        self.record_indices(self.get_indices(batch_idx, batch_size))
+        """Records that all ranks have trained on their next batch, of `batch_size` samples per rank.
+
+        As in Horovod, each call stands for the batch after the last recorded one, and `batch_idx` is ignored: a program
+        may continue to count after the samples were shared anew, or begin again."""
+        del batch_idx
+        begin = self._recorded_since_shared
+        end = begin + batch_size
+        self._recorded_since_shared += batch_size
+        self.record_indices(self.indices[begin:end])
         self._recorded_batches += 1
-        begin = batch_idx * batch_size * self.num_replicas
-        self._processed_elsewhere.update(self._shared[begin:begin + batch_size * self.num_replicas])
+        self._processed_elsewhere.update(self._shared[begin * self.num_replicas:end * self.num_replicas])
 
     def record_indices(self, indices: "list[int]") -> None:
         """Records that this rank has trained on these samples."""
@@ -95,12 +100,13 @@ class ElasticSampler(torch.utils.data.Sampler):
         processed = self.processed_indices | self._processed_elsewhere
         self.remaining_indices = [each for each in range(len(self.dataset)) if each not in processed]
         order = self._shuffled(self.remaining_indices)
+        # The number of samples of this rank that were recorded since they were shared: a position in `indices`.
         self._recorded_since_shared = 0
         self.num_samples = -(-len(order) // self.num_replicas)
         self.total_size = self.num_samples * self.num_replicas
         #: Ranks take samples from it in turns.
         self._shared: List[int] = [order[each % len(order)] for each in range(self.total_size)]
-        self.indices = self._shared[self.rank:self.total_size:self.num_replicas]
+        self.indices: List[int] = self._shared[self.rank:self.total_size:self.num_replicas]
 
     def _shuffled(self, indices: Iterable[int]) -> List[int]:
         order = list(indices)

@@ -86,7 +86,7 @@ struct Gradient {
 
 /// The result of declare().
 struct Declared {
-  bool was_first;  // the initial values are those of this worker
+  bool was_first;  // the initial values are those of this call
 };
 
 struct Pulled {
@@ -111,7 +111,9 @@ class Client {
   /// of the first worker; later workers get the current parameters.
   ///
   /// Errors: kMismatch if another worker declared other tensors, shapes, servers or another
-  /// optimizer, naming both; kBadArgument for duplicate names, values that do not fit their shape
+  /// optimizer, naming both, and if some servers have a model of an earlier start of the job;
+  /// kPeerLost if the first worker, or an earlier start of this one, was lost before all servers
+  /// had its values; kBadArgument for duplicate names, values that do not fit their shape
   /// or are not finite, and optimizers that check(Optimizer) refuses.
   collective::Result<Declared> declare(std::span<const Parameter> parameters,
                                        const Optimizer& optimizer);

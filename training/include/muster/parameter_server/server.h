@@ -4,7 +4,7 @@
 //
 //   Result<Server> server = Server::start({.address = "0.0.0.0:2222", .key = key, .workers = 3});
 //   if (!server) return report(server.error());
-//   const Ending ending = server->wait();       // until all workers have gone
+//   const Ending ending = server->wait_as_task();  // until all workers have gone; see there
 //
 // It serves gRPC over TLS, and only clients that hold the job's key. On a second port of the same
 // host, which the system selects, it exchanges values over TLS without gRPC; workers that cannot
@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -72,6 +73,18 @@ class Server {
   /// Blocks until at least one worker (and at least `ServerOptions::workers`) has joined and all
   /// have left, or until stop().
   Ending wait();
+
+  /// wait() for the program of a parameter server: SIGTERM and SIGINT stop the server. A task `ps-N`
+  /// of a Muster job (MUSTER_TASK) also serves on after all workers have left, until one of these
+  /// signals or stop(). Muster sends SIGTERM after the chief has ended, and counts a parameter
+  /// server that ends earlier as lost, which fails the job.
+  ///
+  /// `when_gone` is called once, when wait() would return. It must not throw.
+  ///
+  /// One call at a time in a process, because signals belong to the process. A signal that the
+  /// process ignores stays ignored.
+  /// Thread-safety: reads the environment, which no other thread may change meanwhile.
+  Ending wait_as_task(const std::function<void(const Ending&)>& when_gone = {});
 
   /// Ends the server: refuses new calls, answers waiting calls with an error, and waits at most
   /// `grace` for others. A second call has no effect.

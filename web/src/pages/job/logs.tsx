@@ -13,8 +13,8 @@ import type {Level} from '../../ui/ansi';
 import {Icon} from '../../ui/icons';
 import {ErrorNote, useSize} from '../../ui/parts';
 import {DelayedInput} from '../delayed_input';
-import {LogSource, type LogLine} from './log_source';
-import {WindowPane} from './window_pane';
+import {LogSource, kMost, searched_pattern, type LogLine} from './log_source';
+import {WindowPane, shown_attempt} from './window_pane';
 
 const kRow = 18;
 
@@ -66,6 +66,7 @@ export function Logs({job}: {job: Job}) {
     </select>
   );
   const attempts = Array.from({length: job.attempt}, (_, i) => String(i + 1));
+  const one_task = tasks.length === 1 || (task !== '' && !task.startsWith('rank:'));
   return (
     <div class="card">
       <header>
@@ -78,7 +79,7 @@ export function Logs({job}: {job: Job}) {
               value={query_value('attempt')}
               onChange={(e) => set_query({attempt: e.currentTarget.value})}
             >
-              <option value="">All attempts</option>
+              <option value="">{one_task && !beside ? 'The last attempt' : 'All attempts'}</option>
               {attempts.map((n) => (
                 <option key={n} value={n} selected={n === query_value('attempt')}>
                   Attempt {n}
@@ -153,7 +154,9 @@ function Pane({
   const only = job.tasks.length === 1 ? job.tasks[0]!.name : '';
   const task = which && !which.startsWith('rank:') ? which : which ? '' : only;
   if (task && !query_value('at'))
-    return <WindowPane key={`${job.id} ${task}`} job={job} task={task} follow={follow} times={times} />;
+    return (
+      <WindowPane key={`${job.id} ${task} ${shown_attempt(job)}`} job={job} task={task} follow={follow} times={times} />
+    );
   return <LogPane job={job} which={which} follow={follow} times={times} label={label} />;
 }
 
@@ -248,26 +251,33 @@ function LogPane({
     ],
     [key],
   );
+  const pattern = searched_pattern({grep, level});
+  const is_filtered = grep !== '' || level !== '';
+  const found = mine?.matches ?? 0;
   return (
     <div>
       <ErrorNote error={mine?.fault} />
-      {grep && mark && (
+      {pattern && mine?.started && (
         <div class="row small muted" role="status" style={{padding: '4px 12px'}}>
-          {count_text(lines.length)} {lines.length === 1 ? 'line matches' : 'lines match'} in the whole log
-          {mine?.ended ? '' : ' so far'}. Click the time of a line to see the lines around it.
+          {count_text(found)} {found === 1 ? 'line matches' : 'lines match'} in the{' '}
+          {at || mine.is_cut ? 'loaded part of the' : 'whole'} log
+          {mine.ended ? '' : ' so far'}. Click the time of a line to see the lines around it.
         </div>
       )}
-      {lines.length >= tail.value && !grep && !at && (
-        <div style={{padding: '4px 12px'}}>
-          <button
-            class="link small"
-            onClick={() => {
-              follow.value = false;
-              tail.value = Math.min(tail.value * 8, 200000);
-            }}
-          >
-            Only the last {count_text(tail.value)} lines are shown. Load earlier lines
-          </button>
+      {mine?.is_cut && (
+        <div class="small" style={{padding: '4px 12px'}}>
+          Only the last {count_text(tail.value)} lines{pattern && ' that match'} are loaded.{' '}
+          {tail.value < kMost && (
+            <button
+              class="link"
+              onClick={() => {
+                follow.value = false;
+                tail.value = Math.min(tail.value * 8, kMost);
+              }}
+            >
+              Load earlier lines
+            </button>
+          )}
         </div>
       )}
       {at && (
@@ -325,9 +335,10 @@ function LogPane({
             </div>
           ))}
         </div>
-        {mine?.started && lines.length === 0 && (
+        {pattern && mine && !mine.started && !mine.fault && <div class="empty">Searching the whole log…</div>}
+        {mine?.started && (is_filtered ? found : lines.length) === 0 && (
           <div class="empty">
-            {grep || level
+            {is_filtered
               ? 'No line matches.'
               : mine.ended
                 ? 'The job printed nothing, or its log no longer exists.'

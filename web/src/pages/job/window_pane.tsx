@@ -17,6 +17,13 @@ const kRow = 18;
 const kMostPixels = 20e6;
 /** The page counts lines from 1, as editors do; the API counts from 0. */
 const kFirstLine = 1;
+/** After so many new hits, a search waits until the user continues it. */
+const kHitsAtOnce = 200;
+
+/** The attempt whose lines are numbered: without a choice, the last one. Empty: the job has not started yet. */
+export function shown_attempt(job: Job): string {
+  return query_value('attempt') || (job.attempt > 0 ? String(job.attempt) : '');
+}
 
 export function WindowPane({
   job,
@@ -30,7 +37,7 @@ export function WindowPane({
   times: boolean;
 }) {
   const version = useSignal(0);
-  const attempt = query_value('attempt');
+  const attempt = shown_attempt(job);
   const target = query_value('line');
   const grep = query_value('grep');
   const source = useRef<WindowSource | null>(null);
@@ -271,7 +278,10 @@ function Row({
   );
 }
 
-/** The hits of a pattern in the whole log, with the lines around them. */
+/**
+ * The hits of a pattern in the whole log, with the lines around them. The server examines a part of a long log per
+ * request, so the page sends requests until the log ends or has enough hits.
+ */
 function Hits({
   job,
   task,
@@ -298,16 +308,24 @@ function Hits({
     const mine = new AbortController();
     abort.current = mine;
     busy.value = true;
+    fault.value = null;
+    let lines = from ? (found.value?.lines ?? []) : [];
+    let added = 0;
+    let begin: number | undefined = from;
     try {
-      const before = from ? (found.value?.lines ?? []) : [];
-      const next = await search_log(job.id, task, attempt, pattern, from, mine.signal);
-      found.value = {
-        ...next,
-        lines: [...before, ...next.lines.filter((line) => !before.some((each) => each.number === line.number))],
-      };
-      fault.value = null;
+      while (begin !== undefined && added < kHitsAtOnce) {
+        const answer: SearchHits = await search_log(job.id, task, attempt, pattern, begin, mine.signal);
+        if (mine.signal.aborted) return;
+        const numbers = new Set(lines.map((line) => line.number));
+        const fresh = answer.lines.filter((line) => !numbers.has(line.number));
+        lines = [...lines, ...fresh];
+        added += fresh.filter((line) => line.hit).length;
+        found.value = {...answer, lines};
+        // A request that made no progress, such as at a line of many megabytes, is not repeated without the user.
+        begin = answer.next !== undefined && answer.next > begin ? answer.next : undefined;
+      }
     } catch (problem) {
-      if ((problem as Error).name !== 'AbortError') fault.value = problem;
+      if (!mine.signal.aborted) fault.value = problem;
     } finally {
       if (abort.current === mine) busy.value = false;
     }
@@ -323,19 +341,22 @@ function Hits({
     <div class="search-hits">
       <ErrorNote error={fault.value} />
       <div class="row small muted log-foot" role="status">
-        {busy.value && !found.value
-          ? 'Searching the whole log…'
-          : `${count_text(hits.value)} ${hits.value === 1 ? 'line matches' : 'lines match'}${found.value?.next !== undefined ? ' so far' : ' in the whole log'}. Click a line number to open the log there.`}
-        {found.value?.next !== undefined && (
-          <button
-            class="link"
-            onClick={() => {
-              void load(found.value!.next!);
-            }}
-          >
-            Continue the search from line {count_text(found.value.next + kFirstLine)}
-          </button>
-        )}
+        {!found.value
+          ? !fault.value && 'Searching the whole log…'
+          : `${count_text(hits.value)} ${hits.value === 1 ? 'line matches' : 'lines match'}${found.value.next !== undefined ? ' so far' : ' in the whole log'}. Click a line number to open the log there.`}
+        {found.value?.next !== undefined &&
+          (busy.value ? (
+            <span>Searching from line {count_text(found.value.next + kFirstLine)}…</span>
+          ) : (
+            <button
+              class="link"
+              onClick={() => {
+                void load(found.value!.next!);
+              }}
+            >
+              Continue the search from line {count_text(found.value.next + kFirstLine)}
+            </button>
+          ))}
       </div>
       {found.value && found.value.lines.length > 0 && (
         <div class="hits body" tabIndex={0} role="region" aria-label="Hits">

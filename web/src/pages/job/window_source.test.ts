@@ -4,6 +4,7 @@ import {WindowSource} from './window_source';
 /** A log of numbered lines on a server; `first` lines were deleted. */
 let lines = 0;
 let first = 0;
+let attempt = 1;
 let asked: string[] = [];
 
 beforeEach(() => {
@@ -11,6 +12,7 @@ beforeEach(() => {
   vi.stubGlobal('document', {hidden: false});
   asked = [];
   first = 0;
+  attempt = 1;
   vi.stubGlobal('fetch', (url: string) => {
     asked.push(url);
     const query = new URL(url, 'http://x').searchParams;
@@ -28,9 +30,11 @@ beforeEach(() => {
         task: 'main',
         host: 'x',
         stream: 'output',
-        text: `line ${line}`,
+        text: attempt === 1 ? `line ${line}` : `line ${line} of attempt ${attempt}`,
       });
-    return Promise.resolve(new Response(JSON.stringify({lines, first, bytes: lines * 10, complete: true, records})));
+    return Promise.resolve(
+      new Response(JSON.stringify({attempt, lines, first, bytes: lines * 10, complete: true, records})),
+    );
   });
 });
 afterEach(() => {
@@ -101,4 +105,78 @@ test('a stopped source sends no requests', async () => {
   const before = asked.length;
   await vi.advanceTimersByTimeAsync(60_000);
   expect(asked.length).toBe(before);
+});
+
+test('the lines of another attempt, or of a log that began anew, replace those of the same numbers', async () => {
+  lines = 700;
+  const mine = source();
+  await settle();
+  expect(await see(mine, 0, 700)).toEqual(expected(0, 700));
+  attempt = 2;
+  lines = 900;
+  await vi.advanceTimersByTimeAsync(1000);
+  await settle();
+  expect(await see(mine, 0, 900)).toEqual(expected(0, 900).map((text) => `${text} of attempt 2`));
+  attempt = 3;
+  lines = 5;
+  await vi.advanceTimersByTimeAsync(1000);
+  await settle();
+  expect(mine.length).toBe(5);
+  expect(await see(mine, 0, 5)).toEqual(expected(0, 5).map((text) => `${text} of attempt 3`));
+  mine.stop();
+});
+
+test('a block that was asked for before the log began anew is not shown', async () => {
+  lines = 5000;
+  const mine = source();
+  await settle();
+  const now = globalThis.fetch;
+  let answer: (() => void) | undefined;
+  vi.stubGlobal('fetch', async (url: string) => {
+    const response = await now(url);
+    await new Promise<void>((resolve) => (answer = resolve));
+    return response;
+  });
+  mine.want(0, 50);
+  await settle();
+  vi.stubGlobal('fetch', now);
+  attempt = 2;
+  await vi.advanceTimersByTimeAsync(1000);
+  await settle();
+  answer!();
+  await settle();
+  expect(mine.at(0)).toBeUndefined();
+  expect(await see(mine, 0, 3)).toEqual(expected(0, 3).map((text) => `${text} of attempt 2`));
+  mine.stop();
+});
+
+test('a block that was asked for before the log began anew is asked for again, before the late answer', async () => {
+  lines = 5000;
+  const now = globalThis.fetch;
+  let answer: (() => void) | undefined;
+  vi.stubGlobal('fetch', async (url: string) => {
+    const response = await now(url);
+    const is_held = attempt === 1 && url.includes('line=0&');
+    if (is_held) await new Promise<void>((resolve) => (answer = resolve));
+    return response;
+  });
+  // As the page does, which asks for what it shows after each change.
+  const mine: WindowSource = new WindowSource(
+    {id: 'j', task: 'main', attempt: ''},
+    () => true,
+    () => void Promise.resolve().then(() => mine.want(0, 50)),
+  );
+  await settle();
+  expect(answer).toBeDefined();
+  attempt = 2;
+  await vi.advanceTimersByTimeAsync(1000);
+  await settle();
+  const shown = () => Array.from({length: 50}, (_, i) => mine.at(i)?.text ?? '');
+  const wanted = expected(0, 50).map((text) => `${text} of attempt 2`);
+  expect(shown()).toEqual(wanted);
+  answer!();
+  await settle();
+  expect(shown()).toEqual(wanted);
+  expect(asked.filter((url) => url.includes('line=0&')).length).toBe(2);
+  mine.stop();
 });

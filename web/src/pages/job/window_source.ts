@@ -4,6 +4,7 @@ import type {LogRecord} from '../../api/types';
 import {line_of, type LogLine} from './log_source';
 
 interface Answer {
+  attempt: number;
   lines: number;
   first: number;
   bytes: number;
@@ -25,6 +26,12 @@ export class WindowSource {
   fault: unknown = null;
   private blocks = new Map<number, LogLine[]>();
   private asked = new Set<number>();
+  private attempt: number | undefined;
+  private requests = 0;
+  /** The last request whose answer has set the length of the log. */
+  private newest = 0;
+  /** The first request that was answered from the present log. */
+  private oldest = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly abort = new AbortController();
 
@@ -68,12 +75,14 @@ export class WindowSource {
 
   private async fetch_block(block: number): Promise<void> {
     this.asked.add(block);
+    const request = ++this.requests;
     try {
-      this.take(await this.ask({line: block * kBlock, lines: kBlock}));
+      this.take(await this.ask({line: block * kBlock, lines: kBlock}), request);
     } catch (fault) {
       this.failed(fault);
     } finally {
-      this.asked.delete(block);
+      // Of a log that began anew since, the block may have been asked for again.
+      if (request >= this.oldest) this.asked.delete(block);
     }
   }
 
@@ -85,10 +94,22 @@ export class WindowSource {
     );
   }
 
-  private take(answer: Answer): void {
-    this.total = answer.lines;
-    this.first = answer.first;
-    this.complete = answer.complete;
+  private take(answer: Answer, request: number): void {
+    if (request < this.oldest) return;
+    if (request > this.newest) {
+      this.newest = request;
+      // The log of another attempt, or a log that began anew: its lines have the numbers of the kept ones.
+      const is_other = this.attempt !== undefined && this.attempt !== answer.attempt;
+      if (is_other || (answer.complete && answer.lines < this.total)) {
+        this.blocks.clear();
+        this.asked.clear();
+        this.oldest = request;
+      }
+      this.attempt = answer.attempt;
+      this.total = answer.lines;
+      this.first = answer.first;
+      this.complete = answer.complete;
+    }
     this.started = true;
     this.missing = false;
     this.fault = null;
@@ -116,6 +137,7 @@ export class WindowSource {
 
   private async poll(): Promise<void> {
     const before = this.total;
+    const request = ++this.requests;
     try {
       // The last lines, because the log may have grown; at first a whole block.
       const last = await this.ask({lines: this.started ? 100 : kBlock});
@@ -125,7 +147,7 @@ export class WindowSource {
       if (this.started && begin > before)
         for (let block = Math.floor(before / kBlock); block <= Math.floor(begin / kBlock); block++)
           this.blocks.delete(block);
-      this.take(last);
+      this.take(last, request);
       // The block of the last lines is fetched whole if its beginning is missing.
       const block = Math.floor(begin / kBlock);
       const lines = this.blocks.get(block);

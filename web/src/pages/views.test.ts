@@ -1,0 +1,667 @@
+// @vitest-environment jsdom
+// Tests views in a document without layout: which requests they send, and what they show after an answer or a failure.
+import {h, render, type ComponentType} from 'preact';
+import {act} from 'preact/test-utils';
+import {afterEach, beforeEach, expect, test, vi} from 'vitest';
+import {logged_out} from '../api/client';
+import {kRetryPause} from '../app/live';
+import {navigate} from '../app/router';
+import {CodeQuestion, LoginDialog, is_leaving, log_out, me, start_session, use_code_of_address} from '../app/session';
+import {now} from '../ui/parts';
+import {Logs} from './job/logs';
+import {Jobs} from './jobs';
+import {Overview} from './overview';
+import {Submit} from './submit';
+
+/** A request of the page, and its answer. */
+interface Asked {
+  method: string;
+  path: string;
+  query: URLSearchParams;
+  body: unknown;
+  signal: AbortSignal | undefined;
+}
+type Answer = Response | Promise<Response>;
+
+let asked: Asked[];
+let answer: (request: Asked) => Answer;
+let root: HTMLElement;
+
+const json = (value: unknown, status = 200) => new Response(JSON.stringify(value), {status});
+const no_answer = () => Promise.reject(new TypeError('failed to fetch'));
+
+/** A stream that stays open. It has the given events. */
+function stream(...events: [string, unknown][]): Response {
+  const text = events.map(([event, data]) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`).join('');
+  return new Response(
+    new ReadableStream({
+      start: (controller) => controller.enqueue(new TextEncoder().encode(text || ':\n\n')),
+    }),
+  );
+}
+
+const wait = (ms = 0) =>
+  act(async () => {
+    await vi.advanceTimersByTimeAsync(ms);
+  });
+const text = () => root.textContent ?? '';
+const paths = () => asked.map(({method, path}) => `${method} ${path}`);
+
+async function show(view: ComponentType<{parts: string[]}>, address: string): Promise<void> {
+  navigate(address, {replace: true});
+  await act(() => render(h(view, {parts: []}), root));
+  // The data of the view, and then those of its parts.
+  await wait(50);
+  await wait(50);
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  vi.setSystemTime(new Date('2026-11-30T12:00:00Z'));
+  now.value = Date.now();
+  asked = [];
+  answer = () => json({});
+  vi.stubGlobal('fetch', (url: string, init: RequestInit & {signal?: AbortSignal} = {}) => {
+    const {pathname, searchParams} = new URL(url, 'https://server');
+    const request = {
+      method: init.method ?? 'GET',
+      path: pathname,
+      query: searchParams,
+      body: init.body ? (JSON.parse(String(init.body)) as unknown) : undefined,
+      signal: init.signal ?? undefined,
+    };
+    asked.push(request);
+    return new Promise((resolve, reject) => {
+      init.signal?.addEventListener('abort', () => reject(new DOMException('aborted', 'AbortError')));
+      Promise.resolve(answer(request)).then(resolve, reject);
+    });
+  });
+  vi.stubGlobal(
+    'ResizeObserver',
+    class {
+      observe() {}
+      disconnect() {}
+    },
+  );
+  vi.stubGlobal('matchMedia', () => ({matches: false}));
+  vi.stubGlobal('scrollTo', () => {});
+  HTMLDialogElement.prototype.showModal = function () {
+    this.open = true;
+  };
+  HTMLDialogElement.prototype.close = function () {
+    this.open = false;
+  };
+  root = document.body.appendChild(document.createElement('div'));
+});
+afterEach(async () => {
+  await act(() => render(null, root));
+  root.remove();
+  me.value = null;
+  logged_out.value = false;
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+const row = (id: string, object = 'job') => ({
+  object,
+  id,
+  name: `name-${id}`,
+  project: 'p',
+  owner: 'ada',
+  kind: 'single',
+  phase: 'Queued',
+  reason: '',
+  labels: {},
+  gpus: 0,
+  priority: 50,
+  tasks: 1,
+  tasks_running: 0,
+  submitted: '2026-11-30T11:00:00Z',
+  attempt: 0,
+  restarts: 0,
+  suspended: false,
+  stop_requested: false,
+});
+const counts = {all: 1, queued: 1, starting: 0, running: 0, succeeded: 0, failed: 0, stopped: 0};
+const list = (...rows: unknown[]) => json({rows, next: '', counts: {...counts, all: rows.length}});
+
+// --- the list of jobs
+
+/** The layout of the list of jobs: its height is known only after the first rendering. */
+function lay_out(height: number): void {
+  for (const [name, value] of [
+    ['clientHeight', height],
+    ['clientWidth', 1200],
+  ] as const)
+    vi.spyOn(HTMLElement.prototype, name, 'get').mockReturnValue(value);
+}
+
+test('the list of jobs sends one first request, also when its height is known only later', async () => {
+  lay_out(1400);
+  answer = ({path}) => (path === '/v1/list' ? list(row('a')) : json({}));
+  await show(Jobs, '/jobs');
+  await wait(1000);
+  expect(paths().filter((each) => each === 'GET /v1/list').length).toBe(1);
+  expect(text()).toContain('name-a');
+});
+
+test('the list of jobs repeats its last request if all first ones have failed', async () => {
+  lay_out(1400);
+  let works = false;
+  answer = ({path}) => (path !== '/v1/list' ? json({}) : works ? list(row('a')) : no_answer());
+  await show(Jobs, '/jobs');
+  expect(text()).toContain('the server does not answer');
+  works = true;
+  await wait(kRetryPause);
+  expect(text()).toContain('name-a');
+  expect(text()).not.toContain('the server does not answer');
+});
+
+test('rows that come into view are asked for again after a failure', async () => {
+  lay_out(640);
+  const all = Array.from({length: 700}, (_, i) => row(String(i)));
+  let works = true;
+  answer = ({path, query}) => {
+    if (path !== '/v1/list') return json({});
+    if (!works) return no_answer();
+    const begin = Number(query.get('cursor') ?? 0);
+    const end = begin + Number(query.get('limit'));
+    return json({
+      rows: all.slice(begin, end),
+      next: end < all.length ? String(end) : '',
+      ...(query.has('count') && {counts: {...counts, all: all.length}}),
+    });
+  };
+  await show(Jobs, '/jobs');
+  expect(text()).toContain('name-0');
+  works = false;
+  const region = root.querySelector<HTMLElement>('.vt')!;
+  await act(() => {
+    region.scrollTop = 400 * 32;
+    region.dispatchEvent(new Event('scroll'));
+  });
+  await wait(50);
+  expect(text()).not.toContain('name-400');
+  works = true;
+  await wait(kRetryPause);
+  expect(text()).toContain('name-400');
+});
+
+// --- the overview
+
+function cluster(request: Asked): Answer {
+  if (request.path === '/v1/nodes') return json({nodes: []});
+  if (request.path === '/v1/projects') return json({projects: []});
+  if (request.path === '/v1/list')
+    return list(row('w', request.query.get('phase') === 'Queued' ? 'array' : 'schedule'));
+  return json({});
+}
+const evicted = (time: string) =>
+  ['event', {time, job: 'gone', job_id: 'j', project: 'p', text: 'evicted'}] as [string, unknown];
+
+test('the evictions: no statement before the server has examined all jobs', async () => {
+  let send: (event: string, data: unknown) => void = () => {};
+  answer = (request) => {
+    if (request.path !== '/v1/watch/events') return cluster(request);
+    return new Response(
+      new ReadableStream({
+        start: (controller) => {
+          send = (event, data) =>
+            controller.enqueue(new TextEncoder().encode(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`));
+        },
+      }),
+    );
+  };
+  const shown = () => [...root.querySelectorAll('section')].at(-1)!.textContent!;
+  await show(Overview, '/overview');
+  await wait(1000);
+  expect(shown()).toContain('Loading…');
+  expect(shown()).not.toContain('No job was evicted');
+  send('ready', {});
+  await wait();
+  expect(shown()).toContain('No job was evicted');
+  expect(shown()).not.toContain('Loading…');
+  send(...evicted('2026-11-30T12:00:00Z'));
+  await wait();
+  expect(shown()).toContain('gone');
+  expect(shown()).not.toContain('No job was evicted');
+});
+
+test('the evictions: no statement before the answer and after a failure, and old ones disappear', async () => {
+  let state: 'late' | 'down' | 'refused' | 'up' = 'late';
+  answer = (request) => {
+    if (request.path !== '/v1/watch/events') return cluster(request);
+    if (state === 'late') return new Promise(() => {});
+    if (state === 'down') return no_answer();
+    if (state === 'refused') return json({detail: 'no events for you'}, 403);
+    return stream(evicted('2026-11-29T13:00:00Z'));
+  };
+  const shown = () => [...root.querySelectorAll('section')].at(-1)!.textContent!;
+  await show(Overview, '/overview');
+  expect(shown()).toContain('Loading…');
+  await act(() => render(null, root));
+
+  for (const [next, said] of [
+    ['down', 'the server does not answer'],
+    ['refused', 'no events for you'],
+  ] as const) {
+    state = next;
+    await show(Overview, '/overview');
+    expect(shown()).toContain(said);
+    expect(shown()).not.toContain('No job was evicted');
+    state = 'up';
+    await wait(3000);
+    expect(shown()).toContain('gone');
+    expect(shown()).not.toContain(said);
+    await act(() => render(null, root));
+  }
+  await show(Overview, '/overview');
+  expect(shown()).toContain('gone');
+  await act(() => {
+    now.value += 3600e3 + 60_000;
+  });
+  expect(shown()).toContain('No job was evicted');
+});
+
+test('the overview leads to arrays and schedules by their own pages', async () => {
+  answer = (request) => (request.path === '/v1/watch/events' ? stream() : cluster(request));
+  await show(Overview, '/overview');
+  const links = [...root.querySelectorAll('a')].map((link) => link.getAttribute('href'));
+  expect(links).toContain('/ui/arrays/w');
+  expect(links).toContain('/ui/schedules/w');
+  expect(links).not.toContain('/ui/jobs/w');
+});
+
+// --- the log of several tasks
+
+const two_tasks = {
+  id: 'j',
+  attempt: 1,
+  phase: 'Running',
+  spec: {kind: 'torch'},
+  tasks: [{name: 'master'}, {name: 'worker-0'}],
+} as never;
+const line = (number: number) =>
+  ['log', {time: '2026-11-30T11:00:00Z', task: 'master', stream: 'output', text: `ERROR ${number}`}] as [
+    string,
+    unknown,
+  ];
+const notice = ['log', {time: '2026-11-30T11:00:00Z', task: 'master', stream: 'notice', text: 'the log was cut'}] as [
+  string,
+  unknown,
+];
+const lines = (n: number) => Array.from({length: n}, (_, i) => line(i));
+
+async function show_logs(query: string, sent: (request: Asked) => Answer): Promise<void> {
+  answer = sent;
+  await show(() => h(Logs, {job: two_tasks}), `/jobs/j/logs${query}`);
+  await wait(200);
+}
+
+test('the level of a merged log is searched on the server, in the whole log', async () => {
+  await show_logs('?level=error', () => stream(...lines(3)));
+  expect(asked.at(-1)!.query.get('grep')).toContain('ERROR');
+  expect(text()).toContain('3 lines match in the whole log');
+  expect(text()).not.toContain('Load earlier lines');
+  await show_logs('?level=error&grep=loss', () => stream());
+  expect(asked.at(-1)!.query.get('grep')).toBe('loss');
+});
+
+test('notices of Muster are shown with every pattern, and do not count as lines that match', async () => {
+  await show_logs('?grep=ERROR', () => stream(...lines(2), notice));
+  expect(text()).toContain('2 lines match in the whole log');
+  expect(text()).toContain('the log was cut');
+  expect(text()).not.toContain('No line matches');
+  await act(() => render(null, root));
+  for (const query of ['?grep=needle', '?level=error', '?level=info']) {
+    await show_logs(query, () => stream(notice));
+    expect(text()).toContain('the log was cut');
+    expect(text()).toContain('No line matches');
+    await act(() => render(null, root));
+  }
+  await show_logs('', () => stream(notice));
+  expect(text()).not.toContain('No line matches');
+});
+
+test('a merged log has a way to earlier lines if it is cut, also with a pattern, and while lines are left out', async () => {
+  for (const [query, said] of [
+    ['', 'Only the last 5\u202f000 lines are loaded'],
+    ['?grep=ERROR', 'Only the last 5\u202f000 lines that match are loaded'],
+    ['?level=warning', 'Only the last 5\u202f000 lines that match are loaded'],
+    ['?level=info&grep=ERROR', 'Only the last 5\u202f000 lines that match are loaded'],
+  ] as const) {
+    await show_logs(query, ({query: sent}) => stream(...lines(Math.min(8000, Number(sent.get('tail'))))));
+    expect(text()).toContain(said);
+    expect(text()).not.toContain('in the whole log');
+    const more = [...root.querySelectorAll('button')].find((each) => each.textContent === 'Load earlier lines')!;
+    await act(() => more.click());
+    await wait(200);
+    expect(asked.at(-1)!.query.get('tail')).toBe('40000');
+    expect(text()).not.toContain('Load earlier lines');
+    await act(() => render(null, root));
+  }
+});
+
+test('a search of a long log shows that it is searching, not that no line matches', async () => {
+  let found: (() => void) | undefined;
+  await show_logs('?grep=needle', () => {
+    const body = new ReadableStream({
+      start: (controller) => {
+        found = () => controller.enqueue(new TextEncoder().encode('id: 1\n\n'));
+      },
+    });
+    return new Response(body);
+  });
+  expect(text()).toContain('Searching the whole log…');
+  expect(text()).not.toContain('No line matches');
+  found!();
+  await wait(200);
+  expect(text()).toContain('No line matches');
+});
+
+test('the log of one task is that of the last attempt, and a new attempt replaces its lines', async () => {
+  let attempt = 1;
+  answer = ({query}) =>
+    json({
+      attempt: Number(query.get('attempt')),
+      lines: 1,
+      first: 0,
+      bytes: 10,
+      complete: true,
+      records: [
+        {line: 0, time: '2026-11-30T11:00:00Z', task: 'main', stream: 'output', text: `of ${query.get('attempt')}`},
+      ],
+    });
+  const view = () => h(Logs, {job: {...(two_tasks as object), attempt, tasks: [{name: 'main'}]} as never});
+  await show(view, '/jobs/j/logs');
+  expect(text()).toContain('of 1');
+  attempt = 2;
+  await show(view, '/jobs/j/logs');
+  expect(text()).toContain('of 2');
+  expect(text()).not.toContain('of 1');
+  expect(text()).toContain('The last attempt');
+  await show(view, '/jobs/j/logs?attempt=1');
+  expect(text()).toContain('of 1');
+});
+
+// --- a new job
+
+const schemas = {
+  JobSpec: {
+    properties: {
+      name: {type: 'string'},
+      command: {type: 'array', items: {type: 'string'}},
+      folder: {type: 'string'},
+      environment: {type: 'object'},
+      labels: {type: 'object'},
+      stop_grace_ms: {type: 'integer'},
+      resources: {
+        type: 'object',
+        properties: {memory_bytes: {type: 'integer'}, gpus: {type: 'integer'}},
+      },
+      scheduling: {
+        type: 'object',
+        properties: {purpose: {type: 'string', enum: ['train', 'build']}, time_limit_ms: {type: 'integer'}},
+      },
+    },
+  },
+};
+const spec = (name: string, purpose = 'build') => ({
+  spec: {name, command: ['true'], folder: '/tmp', scheduling: {purpose}},
+});
+/** Answers of jobs by id; other requests have an empty answer. */
+function form(jobs: Record<string, Answer> = {}): (request: Asked) => Answer {
+  return ({path, method}) => {
+    if (path === '/openapi.json') return json({components: {schemas}});
+    if (path === '/v1/projects') return json({projects: []});
+    if (path === '/v1/jobs' && method === 'POST') return json({title: 'no forecast here'}, 409);
+    return jobs[path.slice('/v1/jobs/'.length)] ?? json({title: 'none'}, 404);
+  };
+}
+const button = (label: string) =>
+  [...root.querySelectorAll('button')].find((each) => each.textContent === label) as HTMLButtonElement;
+const field = (label: string) => {
+  const found = [...root.querySelectorAll('label')].find((each) => each.textContent === label)!;
+  return root.querySelector<HTMLInputElement>(`[id="${found.htmlFor}"]`)!;
+};
+const type = (input: HTMLInputElement, typed: string) =>
+  act(() => {
+    input.value = typed;
+    input.dispatchEvent(new Event('input', {bubbles: true}));
+  });
+const file = () => root.querySelector<HTMLTextAreaElement>('#yaml')!.value;
+
+test('a form with an invalid field is not submitted with the former value of the field', async () => {
+  answer = form();
+  await show(Submit, '/submit');
+  await act(() => button('Start over').click());
+  await type(field('Name'), 'a');
+  await type(field('Memory'), '1Gi');
+  await wait(1000);
+  expect(button('Submit').disabled).toBe(false);
+
+  await type(field('Memory'), '2Gigs');
+  await wait(1000);
+  expect(button('Submit').disabled).toBe(true);
+  expect(text()).toContain("'2Gigs' is not valid: give a size");
+  expect(text()).toContain('1 field is not valid: resources.memory_bytes');
+  // Neither a change of another field nor a visit of another page makes it valid.
+  await type(field('Name'), 'ab');
+  await act(() => render(null, root));
+  await show(Submit, '/submit');
+  await wait(1000);
+  expect(field('Memory').value).toBe('2Gigs');
+  expect(button('Submit').disabled).toBe(true);
+
+  await type(field('Memory'), '2Gi');
+  await wait(1000);
+  expect(button('Submit').disabled).toBe(false);
+  expect(file()).toContain('2Gi');
+
+  await type(field('Memory'), 'x');
+  await act(() => button('Start over').click());
+  expect(field('Memory').value).toBe('');
+  expect(text()).not.toContain('not valid');
+  await type(field('Name'), 'c');
+  await wait(1000);
+  expect(button('Submit').disabled).toBe(false);
+});
+
+test('a number field with a text that is no number is not submitted without the number', async () => {
+  answer = form();
+  await show(Submit, '/submit');
+  await act(() => button('Start over').click());
+  await type(field('Name'), 'a');
+  const gpus = field('GPUs');
+  const validity = vi.spyOn(gpus, 'validity', 'get').mockReturnValue({badInput: true} as ValidityState);
+  await type(gpus, '');
+  await wait(1000);
+  expect(button('Submit').disabled).toBe(true);
+  expect(text()).toContain('this is not a number');
+  validity.mockRestore();
+  await type(gpus, '2.0');
+  await wait(1000);
+  expect(button('Submit').disabled).toBe(false);
+  expect(gpus.value).toBe('2.0');
+  expect(file()).toContain('gpus: 2');
+});
+
+test('a job is converted to training also after its draft with the former purpose', async () => {
+  answer = form({j: json(spec('notebook'))});
+  await show(Submit, '/submit?from=j');
+  expect(file()).toContain('purpose: build');
+  answer = form({j: json(spec('notebook'))});
+  await act(() => navigate('/submit?from=j&purpose=train'));
+  await wait(50);
+  expect(file()).toContain('name: notebook');
+  expect(file()).not.toContain('purpose: build');
+});
+
+test('a late answer for an earlier job does not replace the draft of a later one', async () => {
+  let late: (response: Response) => void = () => {};
+  answer = form({slow: new Promise<Response>((resolve) => (late = resolve)), quick: json(spec('second'))});
+  await show(Submit, '/submit?from=slow');
+  expect(text()).toContain('Loading…');
+  await act(() => navigate('/submit?from=quick'));
+  await wait(50);
+  expect(file()).toContain('name: second');
+  late(json(spec('first')));
+  await wait(50);
+  expect(file()).toContain('name: second');
+});
+
+test('without the job to rerun, the form of the former draft is not shown', async () => {
+  answer = form({j: json(spec('former'))});
+  await show(Submit, '/submit?from=j');
+  expect(file()).toContain('name: former');
+  let works = false;
+  const jobs = form();
+  answer = (request) =>
+    request.path === '/v1/jobs/k' ? (works ? json(spec('second')) : json({detail: 'no such job'}, 404)) : jobs(request);
+  await act(() => navigate('/submit?from=k'));
+  await wait(50);
+  expect(text()).toContain('no such job');
+  expect(root.querySelector('form')).toBeNull();
+  expect(button('Submit')).toBeUndefined();
+  expect(text()).not.toContain('Loading…');
+  works = true;
+  await act(() => button('Try again').click());
+  await wait(50);
+  expect(file()).toContain('name: second');
+  expect(text()).not.toContain('no such job');
+
+  // The former draft is there again without a request.
+  works = false;
+  await act(() => navigate('/submit?from=k&purpose=train'));
+  await wait(50);
+  expect(root.querySelector('form')).toBeNull();
+  await act(() => navigate('/submit?from=k'));
+  await wait(50);
+  expect(file()).toContain('name: second');
+  expect(text()).not.toContain('no such job');
+});
+
+test('the parts of the form that have an invalid field are open after a visit of another page', async () => {
+  answer = form();
+  await show(Submit, '/submit');
+  await act(() => button('Start over').click());
+  const fold = (title: string) =>
+    [...root.querySelectorAll('details')].find((each) => each.querySelector('summary')!.textContent === title)!;
+  await wait();
+  expect([fold('Scheduling').open, fold('More fields').open]).toEqual([false, false]);
+  await type(field('Time limit'), 'soon');
+  await type(field('Stop grace'), 'never');
+  await act(() => render(null, root));
+  await show(Submit, '/submit');
+  expect(field('Time limit').value).toBe('soon');
+  expect(field('Stop grace').value).toBe('never');
+  expect([fold('Scheduling').open, fold('More fields').open]).toEqual([true, true]);
+  // The field that the user corrects stays in view.
+  await type(field('Time limit'), '');
+  await type(field('Stop grace'), '');
+  expect(text()).not.toContain('not valid');
+  expect([fold('Scheduling').open, fold('More fields').open]).toEqual([true, true]);
+});
+
+// --- the user
+
+const user = (name: string) => ({user: name, server_role: 'none', projects: {}, address: '127.0.0.1', token: 't'});
+
+/** An address bar that only records where the page goes. */
+function address_bar(address: string): string[] {
+  const gone: string[] = [];
+  const url = new URL(address, 'https://server');
+  vi.stubGlobal('location', {
+    hash: url.hash,
+    pathname: url.pathname,
+    search: url.search,
+    replace: (next: string) => gone.push(next),
+  });
+  vi.stubGlobal('history', {replaceState: () => {}, pushState: () => {}});
+  return gone;
+}
+
+test('a code in the address logs in a browser without a session', async () => {
+  address_bar('/ui/jobs#code=muster_abc');
+  answer = ({method}) => (method === 'POST' ? json(user('ada')) : json({title: 'no'}, 401));
+  await use_code_of_address();
+  expect(paths()).toEqual(['GET /v1/whoami', 'POST /v1/ui/session']);
+  expect(me.value!.user).toBe('ada');
+  expect(logged_out.value).toBe(false);
+});
+
+test('an answer that leaves open whether there is a session does not let a code replace it', async () => {
+  for (const status of [403, 429, 500]) {
+    address_bar('/ui/jobs#code=muster_abc');
+    asked = [];
+    answer = ({method}) => (method === 'POST' ? json(user('mallory')) : json({detail: 'not now'}, status));
+    await use_code_of_address();
+    expect(paths()).toEqual(['GET /v1/whoami']);
+    expect(me.value).toBeNull();
+  }
+});
+
+test('a code in the address does not replace a session without a question', async () => {
+  const gone = address_bar('/ui/jobs?phase=Failed#code=muster_abc');
+  answer = ({method}) => json(user(method === 'POST' ? 'mallory' : 'ada'));
+  await use_code_of_address();
+  await act(() => render(h(CodeQuestion, {}), root));
+  expect(paths()).toEqual(['GET /v1/whoami']);
+  expect(text()).toContain('You are logged in as ada');
+  await act(() => button('Stay logged in as ada').click());
+  expect(text()).toBe('');
+  expect(paths()).toEqual(['GET /v1/whoami']);
+  expect(gone).toEqual([]);
+
+  await use_code_of_address();
+  await act(() => render(h(CodeQuestion, {}), root));
+  await act(() => button('Log in with the code').click());
+  await wait();
+  expect(asked.at(-1)).toMatchObject({method: 'POST', path: '/v1/ui/session', body: {code: 'muster_abc'}});
+  expect(gone).toEqual(['/ui/jobs?phase=Failed']);
+});
+
+test('the page of a user is replaced when another user logs in', async () => {
+  const gone = address_bar('/ui/submit');
+  me.value = user('ada') as never;
+  logged_out.value = true;
+  answer = () => json(user('ben'));
+  await act(() => render(h(LoginDialog, {}), root));
+  await type(root.querySelector('input')!, 'muster_xyz');
+  await act(() => button('Log in').click());
+  await wait();
+  expect(gone).toEqual(['/ui/submit']);
+  expect(is_leaving()).toBe(true);
+  // The waiting requests of the former user are not sent.
+  expect(logged_out.value).toBe(true);
+});
+
+test('another tab that logs in as another user replaces the page', async () => {
+  const gone = address_bar('/ui/submit');
+  let receive: (message: {data: string}) => void = () => {};
+  vi.stubGlobal(
+    'BroadcastChannel',
+    class {
+      set onmessage(take: typeof receive) {
+        receive = take;
+      }
+      postMessage() {}
+    },
+  );
+  start_session();
+  me.value = user('ada') as never;
+  receive({data: 'ada'});
+  expect(gone).toEqual([]);
+  receive({data: 'ben'});
+  expect(gone).toEqual(['/ui/submit']);
+});
+
+test('a logout loads a new page, without the drafts of the user', async () => {
+  const gone = address_bar('/ui/jobs/j');
+  me.value = user('ada') as never;
+  answer = () => new Response(null, {status: 204});
+  await log_out();
+  expect(paths()).toEqual(['POST /v1/logout']);
+  expect(gone).toEqual(['/ui/']);
+  expect(is_leaving()).toBe(true);
+});
