@@ -425,12 +425,16 @@ Result<Met> meet_rank_0(JoinContext& joining) {
   return met;
 }
 
+// At its own time limit, rank 0 names the ranks that are missing. A rank that ended just before
+// would be named as a lost one.
+constexpr std::chrono::seconds kTimeForTheVerdict{1};
+
 Result<RendezvousResult> meet_as_guest(JoinContext& joining) {
   Result<Met> met = meet_rank_0(joining);
   if (!met) return met.error();
   Caller& caller = met->caller;
-  Result<Roster> roster =
-      receive_roster(caller.socket, met->handshake, joining.self, joining.deadline, joining.cancel);
+  Result<Roster> roster = receive_roster(caller.socket, met->handshake, joining.self,
+                                         joining.deadline + kTimeForTheVerdict, joining.cancel);
   if (!roster) return roster.error();
   joining.self.host_id = roster->members[static_cast<std::size_t>(joining.self.rank)].host_id;
   Acceptor door = door_of(std::move(met->listeners), caller.meeting.key, joining.self.size);
