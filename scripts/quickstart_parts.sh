@@ -4,10 +4,19 @@
 #
 #   MUSTER_SUBMIT_FLAGS   more flags for muster submit
 #   MUSTER_STARTED_AT     the start of the caller (seconds since the epoch), for the total at the end
+#   MUSTER_BUILD          the build with the programs (default: build/release)
 
-readonly muster=$PWD/build/release/platform/muster
-readonly digits=$PWD/build/release/examples/digits/digits
-readonly job=dist
+readonly programs=${MUSTER_BUILD:-$PWD/build/release}
+readonly muster=$programs/platform/muster
+readonly digits=$programs/examples/digits/digits
+# A user's own job may have this name, and a copy of the job (muster rerun) has this label. Only the job of a
+# quickstart has both.
+readonly job=quickstart label=made-by=quickstart
+
+# All commands use the user's own server, also after `muster login` to the server of a team, whose projects are
+# unknown to the own server.
+export MUSTER_CONTEXT=local
+unset MUSTER_SERVER MUSTER_PROJECT
 
 fail() {
   echo "quickstart: $1" >&2
@@ -32,7 +41,7 @@ train() {
   done
   shift
   read -ra extra <<<"${MUSTER_SUBMIT_FLAGS:-}"
-  local submit=(submit mpi "$job" --workers 2 "${flags[@]}" --follow "${extra[@]}" --
+  local submit=(submit mpi "$job" --workers 2 --label "$label" "${flags[@]}" --follow "${extra[@]}" --
     mpirun --allow-run-as-root -np 2 --hostfile /generated/hostfile -bind-to none -map-by slot
     -x NCCL_DEBUG=INFO -mca pml ob1 -mca btl ^openib "$@")
 
@@ -48,7 +57,7 @@ show_result() {
   speed=$(reported "$1" 'images/s')
   [[ -n $accuracy ]] || fail "the job succeeded, but printed no test accuracy"
   [[ -n $speed ]] || fail "the job succeeded, but printed no images/s"
-  row=$("$muster" list | awk -v job="$job" 'NR == 1 || $1 == job')
+  row=$("$muster" list --label "$label" | awk -v job="$job" 'NR == 1 || $1 == job')
   grep -qw Succeeded <<<"$row" || fail "the job is not listed as Succeeded: $(tail -n 1 <<<"$row")"
 
   took=$(($(date +%s) - ${MUSTER_STARTED_AT:-$(($(date +%s) - SECONDS))}))

@@ -3,6 +3,7 @@ page (docs_pages.py describes how). New blocks are typed automatically. SUBSTITU
 words. Blocks that are not commands have a method or a line in the page's class.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -10,7 +11,7 @@ import unittest
 
 from docs_pages import Names, blocks_of, steps_of
 from documents_blocks import blocks_of as blocks_of_document
-from muster_harness import BOUND, DIGITS, MUSTER, ROOT, MusterTest, Typed, kill_and_wait, main
+from muster_harness import BOUND, BUILD, DIGITS, FINAL, MUSTER, ROOT, MusterTest, Typed, kill_and_wait, main
 
 # Open MPI refuses root otherwise, as the page says.
 AS_ROOT = [("mpirun -np", "mpirun --allow-run-as-root -np"),
@@ -183,6 +184,65 @@ class GettingStarted(PageTest):
                              "$(complete -p muster | sed -E 's/.*-F ([^ ]+).*/\\1/') muster '' logs\n"
                              "printf '%s\\n' \"${COMPREPLY[@]}\"")
         self.assertIn("ddp", shown.split())
+
+
+class Quickstart(MusterTest):
+    """The script that `make quickstart` runs after the build, as getting-started.md describes."""
+
+    def quickstart(self, succeeds=True, **environment):
+        ran = subprocess.run([ROOT / "scripts" / "quickstart.sh"], cwd=self.muster.work, text=True,
+                             env=self.muster.environment | {"MUSTER_BUILD": str(BUILD)} | environment,
+                             stdin=subprocess.DEVNULL, capture_output=True, errors="replace", timeout=BOUND)
+        self.assertEqual(ran.returncode == 0, succeeds, ran.stdout + ran.stderr)
+        if succeeds:
+            self.assertRegex(ran.stdout, r"test accuracy +[0-9.]+ %")
+            self.assertRegex(ran.stdout, r"(?m)^quickstart +.*Succeeded")
+        return ran.stdout
+
+    def test_it_deletes_the_job_of_an_earlier_quickstart_and_no_other(self):
+        # As `muster rerun quickstart --name dist` makes it: with the label.
+        self.muster.run("submit", "single", "dist", "--label", "made-by=quickstart", "--", "sleep", "1000")
+        own = self.muster.job("dist")["id"]
+
+        self.quickstart()
+        earlier = self.muster.job("quickstart")["id"]
+        self.quickstart()
+
+        later = self.muster.job("quickstart")["id"]
+        self.assertNotEqual(later, earlier)
+        self.assertEqual([job["id"] for job in self.muster.jobs()], [own, later])
+        self.assertNotIn(self.muster.job("dist")["phase"], FINAL)
+
+    def test_it_deletes_the_running_job_of_an_interrupted_quickstart(self):
+        self.muster.run("submit", "single", "quickstart", "--label", "made-by=quickstart", "--", "sleep", "1000")
+        interrupted = self.muster.job("quickstart")["id"]
+
+        self.quickstart()
+
+        self.assertNotIn(interrupted, [job["id"] for job in self.muster.jobs()])
+
+    def test_it_keeps_a_users_own_job_of_the_same_name(self):
+        self.muster.run("submit", "single", "quickstart", "--", "sleep", "1000")
+        own = self.muster.job("quickstart")["id"]
+
+        printed = self.quickstart(succeeds=False)
+
+        self.assertIn("job 'quickstart' exists already", printed)
+        self.assertEqual([job["id"] for job in self.muster.jobs()], [own])
+
+    def test_it_uses_no_server_of_a_team(self):
+        unreachable = "https://127.0.0.1:1"
+        folder = self.muster.folder / "config" / "muster"
+        folder.mkdir(parents=True)
+        contexts = folder / "contexts.json"
+        contexts.touch(mode=0o600)
+        contexts.write_text(json.dumps({"version": 1, "in_use": "lab", "contexts": [
+            {"name": "lab", "server": unreachable, "token": "x"}]}))
+
+        self.quickstart(XDG_CONFIG_HOME=str(folder.parent), MUSTER_SERVER=unreachable, MUSTER_TOKEN="x",
+                        MUSTER_PROJECT="team-a")
+
+        self.assertEqual([job["spec"]["name"] for job in self.muster.jobs()], ["quickstart"])
 
 
 class FromGradient(PageTest):

@@ -174,7 +174,17 @@ class TheChart(ChartTest):
         certificate = self.only(objects, "Certificate")["spec"]
         volumes = self.only(objects, "Deployment")["spec"]["template"]["spec"]["volumes"]
         self.assertIn("muster.muster.svc", certificate["dnsNames"])
+        self.assertNotIn("ipAddresses", certificate)
         self.assertIn(certificate["secretName"], [each.get("secret", {}).get("secretName") for each in volumes])
+
+    def test_cert_manager_gets_addresses_separately_from_names(self):
+        certificate = self.only(self.render({"tls": {
+            "names": ["muster.example.org", "10.0.0.7", "2001:db8::7", "*.example.org", "1.example.org"],
+            "certManager": {"issuer": {"name": "own"}}}}), "Certificate")["spec"]
+        self.assertEqual(certificate["ipAddresses"], ["10.0.0.7", "2001:db8::7"])
+        self.assertEqual(certificate["dnsNames"], ["muster", "muster.muster", "muster.muster.svc",
+                                                   "muster.muster.svc.cluster.local", "localhost", "muster.example.org",
+                                                   "*.example.org", "1.example.org"])
 
     def test_only_the_api_is_offered_outside_of_the_cluster(self):
         objects = self.render({"service": {"type": "LoadBalancer"}})
@@ -233,14 +243,40 @@ class BadValues(ChartTest):
                 ({"secret_key_file": "/x"}, "config.secret_key_file"),
                 ({"engine": "process"}, "config.engine"),
                 ({"kubernetes": {"namespace": "x"}}, "config.kubernetes.namespace: the chart sets this key of the "
-                                                     "configuration; see jobs.namespace")]:
+                                                     "configuration; see jobs.namespace"),
+                # Also keys that the chart leaves out of the configuration with its default values: the values also
+                # decide about the rights of the server and the volumes of its pod.
+                ({"kubernetes": {"queue": "kueue"}}, "config.kubernetes.queue: the chart sets this key of the "
+                                                     "configuration; see jobs.queue"),
+                ({"kubernetes": {"local_queue": "q"}}, "config.kubernetes.local_queue: the chart sets this key of the "
+                                                       "configuration; see jobs.localQueue"),
+                ({"kubernetes": {"artifacts_class": "x"}}, "config.kubernetes.artifacts_class: the chart sets this key "
+                                                           "of the configuration; see jobs.artifactsClass"),
+                ({"tls": {"certificate": "/x"}}, "config.tls.certificate: the chart sets this key of the configuration; "
+                                                 "see tls.secretName"),
+                ({"tls": {"key": "/x"}}, "config.tls.key: the chart sets this key of the configuration; see "
+                                         "tls.secretName"),
+                ({"tls": {"names": ["x"]}}, "config.tls.names: the chart sets this key of the configuration; see "
+                                            "tls.names"),
+                ({"tls": "x"}, "config.tls: expected a map of keys")]:
             with self.subTest(config):
                 self.assertIn(sentence, self.refused({"config": config}))
 
+    def test_are_refused_for_every_key_that_the_chart_sets(self):
+        for values in ({}, SEVERAL, {"jobs": {"queue": "kueue", "localQueue": "q", "artifactsClass": "shared"}}):
+            config = self.config(self.render(values))
+            errors = self.refused(values | {"config": config})
+            for key, value in config.items():
+                for path in [f"{key}.{inner}" for inner in value] if isinstance(value, dict) else [key]:
+                    with self.subTest(path):
+                        self.assertIn(f"config.{path}: the chart sets this key of the configuration", errors)
+
     def test_all_contradictions_are_reported_at_once(self):
-        errors = self.refused({"replicas": 2, "tls": {"certManager": {"issuer": {"name": "own"}}, "secretName": "x"}})
+        errors = self.refused({"replicas": 2, "tls": {"certManager": {"issuer": {"name": "own"}}, "secretName": "x"},
+                               "config": {"listen": "0.0.0.0:1", "kubernetes": {"queue": "kueue"}}})
         for sentence in ("2 servers require PostgreSQL", "2 servers require one key", "2 servers require a volume",
-                         "tls.secretName and tls.certManager.issuer exclude each other"):
+                         "tls.secretName and tls.certManager.issuer exclude each other", "config.listen: the chart sets",
+                         "config.kubernetes.queue: the chart sets"):
             self.assertIn(sentence, errors)
 
 

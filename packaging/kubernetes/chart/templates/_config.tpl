@@ -1,6 +1,5 @@
 {{/*
-The server's configuration: the keys that the chart sets, and those of the value `config`. A key that both
-set is refused, because one of the two would have no effect.
+The server's configuration: the keys that the chart sets, and those of the value `config`. Empty if `config` has faults.
 */}}
 {{- define "muster.config" -}}
 {{- $own := dict
@@ -27,28 +26,61 @@ set is refused, because one of the two would have no effect.
 {{- else -}}
 {{- $_ := set $own "tls" (dict "names" (include "muster.tlsNames" . | fromJsonArray)) -}}
 {{- end -}}
-{{- include "muster.refuseBoth" (list "config" $own .Values.config) -}}
-{{- toYaml (merge (deepCopy $own) .Values.config) -}}
-{{- end -}}
-
-{{/* Called with a list: a path, the keys of the chart, the keys of the value. */}}
-{{- define "muster.refuseBoth" -}}
-{{- $path := index . 0 -}}
-{{- $own := index . 1 -}}
-{{- range $key, $value := index . 2 -}}
-{{- if or (has $key (list "state_dir" "store" "store_password_file" "secret_key_file")) (and (hasKey $own $key) (not (kindIs "map" $value))) -}}
-{{- fail (printf "%s.%s: the chart sets this key of the configuration; see %s in values.yaml" $path $key (include "muster.valueFor" $key)) -}}
-{{- end -}}
-{{- if and (hasKey $own $key) (kindIs "map" $value) -}}
-{{- include "muster.refuseBoth" (list (printf "%s.%s" $path $key) (index $own $key) $value) -}}
-{{- end -}}
+{{- if eq (include "muster.configFaults" .) "[]" -}}
+{{- toYaml (merge (deepCopy $own) (default dict .Values.config)) -}}
 {{- end -}}
 {{- end -}}
 
-{{- define "muster.valueFor" -}}
-{{- get (dict
-  "store" "store.postgresql" "store_password_file" "store.postgresql" "secret_key_file" "secretKey"
-  "state_dir" "persistence" "jobs_dir" "persistence" "names" "tls.names" "certificate" "tls.secretName"
-  "key" "tls.secretName" "tls" "tls" "namespace" "jobs.namespace" "node_image" "nodeImage"
-  "listen" "service.port") . | default "the templates" -}}
+{{/*
+The keys of the configuration that belong to the chart, as a JSON object: the path of each key, and the value in
+values.yaml that stands for it, or nothing. Some values also decide about rights and volumes. So a key belongs to the
+chart even if the chart leaves it out at present.
+*/}}
+{{- define "muster.ownKeys" -}}
+{{- dict
+  "listen" "service.port"
+  "engine" ""
+  "jobs_dir" "persistence"
+  "state_dir" "persistence"
+  "store" "store.postgresql"
+  "store_password_file" "store.postgresql"
+  "secret_key_file" "secretKey"
+  "kubernetes.namespace" "jobs.namespace"
+  "kubernetes.node_image" "nodeImage"
+  "kubernetes.connect" ""
+  "kubernetes.callback" ""
+  "kubernetes.queue" "jobs.queue"
+  "kubernetes.local_queue" "jobs.localQueue"
+  "kubernetes.artifacts_class" "jobs.artifactsClass"
+  "tls.certificate" "tls.secretName"
+  "tls.key" "tls.secretName"
+  "tls.names" "tls.names"
+  | toJson -}}
+{{- end -}}
+
+{{/* The faults of the value `config`, as a JSON list of sentences. checks.yaml reports them. */}}
+{{- define "muster.configFaults" -}}
+{{- $own := include "muster.ownKeys" . | fromJson -}}
+{{- $faults := list -}}
+{{- range $name, $value := default dict .Values.config -}}
+{{- $paths := list $name -}}
+{{- if has $name (list "kubernetes" "tls") -}}
+{{- $paths = list -}}
+{{- if kindIs "map" $value -}}
+{{- range $key, $ignored := $value -}}
+{{- $paths = append $paths (printf "%s.%s" $name $key) -}}
+{{- end -}}
+{{- else if not (kindIs "invalid" $value) -}}
+{{- $faults = append $faults (printf "config.%s: expected a map of keys" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- range $path := $paths -}}
+{{- if hasKey $own $path -}}
+{{- $see := get $own $path -}}
+{{- $faults = append $faults (printf "config.%s: the chart sets this key of the configuration%s" $path
+  (ternary (printf "; see %s in values.yaml" $see) "" (ne $see ""))) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $faults | toJson -}}
 {{- end -}}

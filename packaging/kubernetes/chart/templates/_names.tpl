@@ -67,6 +67,17 @@ app.kubernetes.io/component: server
 {{- concat $own (list (printf "%s.%s.svc.cluster.local" $name $space) "localhost") .Values.tls.names | uniq | toJson -}}
 {{- end -}}
 
+{{/* The IP addresses of tls.names, as a JSON list. A Certificate of cert-manager has a field of its own for them. */}}
+{{- define "muster.tlsAddresses" -}}
+{{- $addresses := list -}}
+{{- range .Values.tls.names -}}
+{{- if or (regexMatch "^[0-9]+([.][0-9]+){3}$" .) (regexMatch "^[0-9A-Fa-f.]*(:[0-9A-Fa-f.]*){2,}$" .) -}}
+{{- $addresses = append $addresses . -}}
+{{- end -}}
+{{- end -}}
+{{- $addresses | uniq | toJson -}}
+{{- end -}}
+
 {{/* The Service at which the pods of jobs report: not the one that is offered outside of the cluster. */}}
 {{- define "muster.nodesService" -}}
 {{- include "muster.name" . -}}{{- if ne .Values.service.type "ClusterIP" -}}-nodes{{- end -}}
