@@ -240,6 +240,22 @@ TEST_F(Allocations, AJobRunsInItsGrantedAllocation) {
   EXPECT_FALSE(was_given_back(gang("dist")));
 }
 
+// Together the jobs request more bytes than a 64-bit number can hold.
+TEST_F(Allocations, AProjectWithAbsurdRequestsShowsNoLimit) {
+  add(project_of("team-a", 1));
+  for (int i = 0; i < 9; ++i) {
+    job::JobSpec spec = mpi("huge-" + std::to_string(i), "team-a", 1000);
+    spec.resources.memory_bytes = int64_t{1} << 50;
+    submit(spec);
+  }
+
+  const auto project = controller_->projects().status("team-a");
+
+  ASSERT_TRUE(project);
+  EXPECT_EQ(project->waiting, 9);
+  EXPECT_EQ(project->requested.memory_bytes, schedule::kUnlimited);
+}
+
 TEST_F(Allocations, NodesAndProjectsShowRunningAndWaitingJobs) {
   add(project_of("team-a", 1));
   submit(single("runs", "team-a", 1));

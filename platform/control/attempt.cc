@@ -140,7 +140,10 @@ bool Attempt::is_known_by_placed() const {
 }
 
 GangShape Attempt::shape() const {
-  GangShape shape{.workers = {}, .excluded_nodes = resizing_.unfit_nodes()};
+  GangShape shape{.workers = {},
+                  .excluded_nodes = resizing_.unfit_nodes(),
+                  .offered = resizing_.offers(),
+                  .leaving = leaving_seats()};
   if (is_known_by_placed()) shape.workers = count_placed_workers(job());
   return shape;
 }
@@ -158,8 +161,19 @@ EvictedGang Attempt::evicted_gang() const {
           .known_by_placed = is_known_by_placed()};
 }
 
-bool Attempt::has_inherited_eviction() const {
-  return evicted_.inherited || resizing_.has_inherited_leavers();
+/// The seats whose tasks end for others. For a cluster that evicts by its own rules, none: its
+/// jobs count until they have ended.
+std::vector<int> Attempt::leaving_seats() const {
+  std::vector<int> seats;
+  if (!context_.services.cluster.empty()) return seats;
+  const bool all = evicted_.whole && job().eviction;
+  for (const Task& task : job().tasks) {
+    const auto& evicted = evicted_.seats;
+    const bool is_evicted =
+        all || std::find(evicted.begin(), evicted.end(), task.seat) != evicted.end();
+    if (holds_place(task) && (task.left || is_evicted)) seats.push_back(task.seat);
+  }
+  return seats;
 }
 
 std::vector<std::string> Attempt::tasks_on(const std::string& node) const {
@@ -456,9 +470,10 @@ void Attempt::recover() {
     if (services.cluster.empty()) resizing_.find_seed();
     if (!resizing_.can_grow()) renumber_seats(job);
   }
+  // Only the earlier server knew which tasks were to keep their places.
+  evicted_.whole = job.eviction.has_value();
   services.book.adopt(entry(), shape());
   job.failure.reset();  // found again, with its culprit, when the ended tasks are looked at
-  if (job.eviction) evicted_.inherited = evicted_.whole = true;
   if (keeps_unused_allocation(context_)) {
     context_.change();
     return context_.once_committed([this] { begin(); });
@@ -500,8 +515,6 @@ void Attempt::recover_task(Task& task) {
     case AdoptionResult::kEnded:
       task.phase = TaskPhase::kRunning;
       if (!task.started) task.started = services.clock.now();
-      // Its place was promised to a gang that only the earlier server knew.
-      if (task.left) resizing_.inherit_leaver(task.name);
       return;
     case AdoptionResult::kNothing:
       if (task.left || was_joining(job, task)) return drop_task(task);

@@ -43,7 +43,6 @@ struct AttemptEviction {
   std::vector<int> seats;  ///< that the scheduler evicted
   bool moves = false;      ///< and start elsewhere, at least some of them
   bool whole = false;      ///< no task keeps its place
-  bool inherited = false;  ///< from an earlier server
 };
 
 /// The allocation of an attempt on a cluster.
@@ -65,8 +64,6 @@ class Attempt {
   GangShape shape() const;
   /// The places and seats of a gang whose eviction is complete.
   EvictedGang evicted_gang() const;
-  /// Whether it completes an eviction that an earlier server began.
-  bool has_inherited_eviction() const;
 
   void begin() { start_.begin(); }
   /// Recovers the attempt from what an earlier server left, at whatever point that server stopped.
@@ -119,6 +116,7 @@ class Attempt {
   void decide_without_allocation(const engine::AllocationRevoked& taken);
   void recover_task(job::Task& task);
   bool is_known_by_placed() const;
+  std::vector<int> leaving_seats() const;
   job::Fact reason_while_running() const;
   GangStart::Hooks start_hooks();
   Resizing::Hooks resizing_hooks();

@@ -129,15 +129,6 @@ void Attempts::place(JobEntry& entry, Grant grant) {
 void Attempts::recover(JobEntry& entry) {
   Attempt& attempt = add(entry, false, "");
   attempt.recover();
-  may_have_inherited_ = true;
-}
-
-bool Attempts::have_inherited_evictions() {
-  may_have_inherited_ = may_have_inherited_ &&
-                        std::any_of(attempts_.begin(), attempts_.end(), [](const auto& attempt) {
-                          return attempt.second->has_inherited_eviction();
-                        });
-  return may_have_inherited_;
 }
 
 void Attempts::report(const JobEntry& entry, const engine::TaskReport& report) {

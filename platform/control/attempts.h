@@ -45,8 +45,6 @@ class Attempts {
   void report(const JobEntry& entry, const engine::TaskReport& report);
   /// A node is gone: its tasks are reported as lost, after `release` has been called.
   void lose_node(const std::string& node, const std::function<void()>& release);
-  /// Whether evictions that an earlier server began are not complete yet.
-  bool have_inherited_evictions();
 
   /// Ends the job, with its attempt if it has one.
   void finish(JobEntry& entry, job::Phase phase);
@@ -65,7 +63,6 @@ class Attempts {
   std::function<void(JobEntry&)> job_ended_;
   All attempts_;
   std::vector<std::unique_ptr<Attempt>> retired_;  ///< destroyed in a later turn of the loop
-  bool may_have_inherited_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

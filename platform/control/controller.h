@@ -121,6 +121,11 @@ class Controller {
   void submit(const job::JobSpec& spec, const std::string& idempotency_key, Submitted done,
               const access::Actor& by = {}, const SubmitManner& manner = {});
 
+  /// The job that an earlier submit() with this key has created; nullptr: there is none, or the key
+  /// is empty. Valid until the table of jobs changes. An array: Arrays::with_key().
+  Result<const job::Job*> submitted_with(const job::JobSpec& spec,
+                                         const std::string& idempotency_key);
+
   /// Commits a new array of `by`. Errors, the key and the manner as for submit(); an array has no
   /// origin.
   Result<job::Array> submit_array(const job::JobSpec& spec, const std::string& idempotency_key,

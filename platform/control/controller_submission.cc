@@ -51,16 +51,21 @@ Result<job::JobSpec> Controller::named_spec(const job::JobSpec& spec,
   return named;
 }
 
+Result<const Job*> Controller::submitted_with(const job::JobSpec& spec,
+                                              const std::string& idempotency_key) {
+  jobs_.settle(spec, idempotency_key);
+  const Job* job = nullptr;
+  if (idempotency_key.empty()) return job;
+  MUSTER_TRY(const std::optional<std::string> id, parts_.store.find_by_key(idempotency_key));
+  if (id) job = jobs_.with_id(*id);
+  return job;
+}
+
 void Controller::submit(const job::JobSpec& given, const std::string& idempotency_key,
                         Submitted done, const access::Actor& by, const SubmitManner& manner) {
-  jobs_.settle(given, idempotency_key);
-  if (!idempotency_key.empty()) {
-    const auto known = parts_.store.find_by_key(idempotency_key);
-    if (!known) return done(known.error());
-    if (*known) {
-      if (const Job* const job = jobs_.with_id(**known)) return done(*job);
-    }
-  }
+  const auto known = submitted_with(given, idempotency_key);
+  if (!known) return done(known.error());
+  if (*known != nullptr) return done(**known);
   const auto named = named_spec(given, manner);
   if (!named) return done(named.error());
   const job::JobSpec& spec = *named;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "control/failure.h"
 #include "control/gang_tasks.h"
 #include "control/retry.h"
@@ -21,6 +22,14 @@ constexpr std::chrono::seconds kLastWords{2};
 
 // Workers of one program end within moments of each other.
 constexpr std::chrono::seconds kFarewell{2};
+
+void log_refused_rules(const Job& job) {
+  for (const base::Fault& fault : refused_rules(job)) {
+    base::log_warning(
+        "a retry rule matches nothing; submit its job again with another pattern",
+        {{"job", job.id}, {"name", job.spec.name}, {"rule", fault.field}, {"fault", fault.what}});
+  }
+}
 
 /// When Muster asked the tasks to stop, by the clocks of the tasks: at the end of the leader, or at
 /// `loss`, the end of the task whose loss made the gang end.
@@ -221,6 +230,7 @@ std::optional<GangEnd::NextAttempt> GangEnd::retry(bool can_change_ports, bool r
         start_under_other_ports(job, *culprit_, culprit_lines_, start_.served_ports());
     if (other_ports) return NextAttempt{.why = *other_ports, .delay = {}};
   }
+  if (job.retries_used == 0) log_refused_rules(job);  // not at each of a thousand retries
   const auto retry = rules_only ? retry_by_rules(job, *culprit_, culprit_lines_)
                                 : retry_of(job, *culprit_, culprit_lines_);
   if (!retry) return std::nullopt;

@@ -81,7 +81,7 @@ void GangStart::begin() {
   const Job& job = context_.job();
   // The attempt was stopped or evicted before it began.
   if (hooks_.is_ending() || job.stop_requested || job.eviction) return hooks_.finish_if_over();
-  if (services.cluster.empty() && !services.nodes.has(places_of(job))) {
+  if (services.cluster.empty() && !services.book.still_has(places_of(job))) {
     hooks_.abandon(AttemptAbandoned{.why = AttemptAbandoned::Why::kNodeChanged}, {});
     return hooks_.finish_if_over();
   }

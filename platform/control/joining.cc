@@ -76,7 +76,7 @@ std::vector<Task*> Joining::end_all() {
 void Joining::begin(const std::string& worker) {
   if (!is_joining(worker)) return;
   Task& task = *find_task(context_.job(), worker);
-  if (!context_.services.nodes.has({place_of(task)})) {
+  if (!context_.services.book.still_has({place_of(task)})) {
     return hooks_.worker_rejected(task, "its node has changed");
   }
   if (context_.services.engine.runs_images()) return fetch_image(task);

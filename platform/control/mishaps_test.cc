@@ -51,6 +51,16 @@ class Mishaps : public Scheduling {
     settle();
   }
 
+  /// Another server, to which the cluster reports its nodes after the jobs were recovered.
+  void come_back_before_the_nodes() {
+    const auto machines = std::exchange(engine_.offered, {});
+    live_again();
+    ASSERT_TRUE(controller_->recover());
+    settle();
+    engine_.set_nodes(machines);
+    settle();
+  }
+
   size_t tasks_of(const std::string& name) {
     const auto of = gang(name);
     return static_cast<size_t>(std::count_if(engine_.running.begin(), engine_.running.end(),
@@ -174,6 +184,141 @@ TEST_F(Mishaps, AVictimWhoseNodeIsLostStartsAgain) {
   settle();
   EXPECT_EQ(job("one").phase, Phase::kRunning);
   EXPECT_NE(job("one").tasks[0].node, first);
+}
+
+// --- a server that is restarted on a cluster
+
+TEST_F(Mishaps, AJobHoldsItsPlaceUnderAServerToWhichItsNodeIsReportedLater) {
+  submit(single("one", "default", 2));
+  submit(single("two", "default", 2));
+  ASSERT_EQ(job("one").phase, Phase::kRunning);
+
+  come_back_before_the_nodes();
+
+  EXPECT_EQ(job("two").phase, Phase::kQueued);
+  const auto view = controller_->nodes().find("n1");
+  ASSERT_TRUE(view);
+  for (const job::Device& device : view->devices) EXPECT_EQ(device.free_milli, 0);
+  end("one");
+  EXPECT_EQ(job("two").phase, Phase::kRunning);
+}
+
+TEST_F(Mishaps, AJobCountsInItsPoolUnderAServerToWhichItsNodeIsReportedLater) {
+  job::Project lab = project_of("lab", 2);
+  lab.quota.limit.gpu_milli = 2000;
+  add(lab);
+  engine_.set_nodes({node("n1", 4, "second")});
+  settle();
+  submit(single("one", "lab", 2));
+  ASSERT_EQ(job("one").phase, Phase::kRunning);
+
+  come_back_before_the_nodes();
+
+  submit(single("two", "lab", 2));
+  EXPECT_EQ(job("two").phase, Phase::kQueued) << "the project is at its limit";
+  end("one");
+  EXPECT_EQ(job("two").phase, Phase::kRunning);
+}
+
+TEST_F(Mishaps, AnEvictionOnASilentNodeDelaysNoOtherEvictionAfterARestart) {
+  engine_.set_nodes({node("n1", 2), node("n2", 2)});
+  add(project_of("team-a", 4));
+  add(project_of("team-b", 0));
+  submit(single("guest-1", "team-b", 2));
+  submit(single("guest-2", "team-b", 2));
+  engine_.stops_obey = false;
+  submit(single("owner", "team-a", 2));
+  const bool is_first = job("guest-1").eviction.has_value();
+  const std::string victim = is_first ? "guest-1" : "guest-2";
+  const std::string other = is_first ? "guest-2" : "guest-1";
+  ASSERT_TRUE(job(victim).eviction);
+  ASSERT_FALSE(job(other).eviction);
+  for (engine::Node& machine : engine_.offered) {
+    if (machine.name == job(victim).tasks[0].node) engine::call_silent(machine, clock_.now());
+  }
+
+  live_again();
+  ASSERT_TRUE(controller_->recover());
+  settle();
+
+  ASSERT_TRUE(job(other).eviction);
+  let_stopped_tasks_end(other);
+  EXPECT_EQ(job("owner").phase, Phase::kRunning);
+  EXPECT_TRUE(job(victim).eviction) << "its task may still run";
+}
+
+/// "n1" with GPUs that have no numbers, and "n2" without GPUs.
+std::vector<engine::Node> machines_with_anonymous(int gpus) {
+  return {
+      {.name = "n1", .task_slots = 100, .gpus = gpus, .anonymous_gpus = true, .gpu_model = "V100"},
+      {.name = "n2", .task_slots = 100}};
+}
+
+TEST_F(Mishaps, AGangDoesNotStartWhereItsTasksTogetherHoldMoreGpusThanAreLeft) {
+  engine_.set_nodes(machines_with_anonymous(4));
+  settle();
+  JobSpec wide = mpi("wide", "default", 2);
+  wide.resources.gpus = 2;
+  ASSERT_TRUE(controller_->submit(wide, ""));
+  store_.full = true;
+  settle();
+
+  engine_.set_nodes(machines_with_anonymous(3));
+  store_.full = false;
+  ASSERT_TRUE(controller_->nodes().cordon("n2"));  // makes a commit
+  settle();
+  EXPECT_TRUE(engine_.running.empty());
+  EXPECT_EQ(job("wide").phase, Phase::kQueued);
+
+  engine_.set_nodes(machines_with_anonymous(4));
+  settle();
+  EXPECT_EQ(job("wide").phase, Phase::kRunning);
+}
+
+TEST_F(Mishaps, AGangDoesNotStartWhereAnotherGangHoldsGpusThatItWasPlacedOn) {
+  engine_.set_nodes(machines_with_anonymous(4));
+  settle();
+  submit(single("one", "default", 2));
+  ASSERT_TRUE(controller_->submit(single("two", "default", 2), ""));
+  store_.full = true;
+  settle();
+
+  engine_.set_nodes(machines_with_anonymous(3));
+  store_.full = false;
+  ASSERT_TRUE(controller_->nodes().cordon("n2"));  // makes a commit
+  settle();
+  EXPECT_EQ(engine_.running.size(), 1U);
+  EXPECT_EQ(job("one").phase, Phase::kRunning);
+  EXPECT_EQ(job("two").phase, Phase::kQueued);
+
+  end("one");
+  EXPECT_EQ(job("two").phase, Phase::kRunning);
+}
+
+TEST_F(Mishaps, AGpuThatAnotherPodTookLeavesTheOtherGpusToJobs) {
+  const auto machine = [](int gpus) {
+    engine::Node one = node("n1", gpus);
+    one.anonymous_gpus = true;
+    return one;
+  };
+  engine_.set_nodes({machine(4)});
+  settle();
+  submit(single("one", "default", 2));
+  submit(single("two", "default", 2));
+  end("one");
+
+  engine_.set_nodes({machine(3)});
+  settle();
+  submit(single("three", "default", 1));
+
+  EXPECT_EQ(job("three").phase, Phase::kRunning);
+  const auto view = controller_->nodes().find("n1");
+  ASSERT_TRUE(view);
+  ASSERT_EQ(view->devices.size(), 3U);
+  for (const job::Device& device : view->devices) {
+    EXPECT_EQ(device.free_milli, 0);
+    EXPECT_EQ(device.jobs.size(), 1U) << device.index;
+  }
 }
 
 TEST_F(Mishaps, NothingStartsThatTheFullDiskDoesNotKnowOf) {

@@ -14,9 +14,17 @@ using job::Task;
 
 namespace {
 
-void add_task(job::Node& view, const std::string& job, const Task& task) {
+void add_task(job::Node& view, const std::string& job, const Task& task, bool anonymous_gpus) {
   if (view.jobs.empty() || view.jobs.back() != job) view.jobs.push_back(job);
   for (const int device : task.devices) {
+    if (anonymous_gpus) {
+      // The scheduler may count other numbers than those of the job.
+      const auto unnamed = std::find_if(
+          view.devices.begin(), view.devices.end(),
+          [](const job::Device& one) { return one.free_milli == 0 && one.jobs.empty(); });
+      if (unnamed != view.devices.end()) unnamed->jobs.push_back(job);
+      continue;
+    }
     // A node that came back smaller has fewer devices than its tasks hold.
     if (device >= static_cast<int>(view.devices.size())) continue;
     view.devices[static_cast<size_t>(device)].jobs.push_back(job);
@@ -113,7 +121,9 @@ job::Node NodeService::view_of(const engine::Node& node, const TasksByNode& task
                             .free_milli = at_least_none(free_devices[static_cast<size_t>(i)])});
   }
   if (const auto here = tasks.find(node.name); here != tasks.end()) {
-    for (const auto& [job, task] : here->second) add_task(view, job->spec.name, *task);
+    for (const auto& [job, task] : here->second) {
+      add_task(view, job->spec.name, *task, node.anonymous_gpus);
+    }
   }
   const bool cordoned = parts_.nodes.cordoned().contains(node.name) || engine::is_closed(node);
   view.state = !cordoned ? "ready" : view.jobs.empty() ? "cordoned" : "draining";

@@ -97,6 +97,7 @@ bool NodeTable::has(const SeatPlaces& places) const {
     if (!place) return true;
     const Node* const node = find(place->node);
     if (node == nullptr || engine::is_silent(*node)) return false;
+    if (node->anonymous_gpus) return static_cast<int>(place->devices.size()) <= node->gpus;
     return std::all_of(place->devices.begin(), place->devices.end(),
                        [&](int device) { return device < node->gpus; });
   });

@@ -51,7 +51,8 @@ class NodeTable {
   bool is_silent(const std::string& name) const;
   /// The node is cordoned, closed or silent: no new task is placed there.
   bool is_closed(const std::string& name) const;
-  /// Whether every node and device of these places is still there, and answers.
+  /// Whether every node and device of these places is still there, and answers. Of anonymous GPUs,
+  /// each node has at least as many as each place.
   bool has(const SeatPlaces& places) const;
 
  private:

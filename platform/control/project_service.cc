@@ -130,7 +130,7 @@ void ProjectService::update_scheduler() {
         return true;
       });
     };
-    const auto use = past_use(each_job, all, parts_.clock.now(), kUseHalfLife);
+    const auto use = past_use(projects_, each_job, all, parts_.clock.now(), kUseHalfLife);
     for (schedule::Project& project : projects) {
       const auto found = use.find(project.name);
       if (found != use.end()) project.past_use = found->second;
@@ -169,7 +169,7 @@ ProjectStatus ProjectService::status_with(const Project& project, const JobCount
   if (const auto count = counts.find(project.name); count != counts.end()) {
     status.running = count->second.running;
     status.waiting = count->second.waiting;
-    add(status.requested, count->second.requested);
+    add(status.requested, count->second.requested.clamped());
   }
   return status;
 }

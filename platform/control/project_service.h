@@ -76,7 +76,7 @@ class ProjectService {
   struct JobCount {
     int running = 0;
     int waiting = 0;
-    schedule::Amounts requested;
+    schedule::WideAmounts requested;  ///< many waiting jobs may exceed 64 bits
   };
   using JobCounts = std::map<std::string, JobCount>;  ///< by project
 

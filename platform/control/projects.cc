@@ -184,14 +184,29 @@ using schedule::Amounts;
 namespace {
 
 /// The weight of a run: the fraction of the decayed time until now that it lasted.
-double weight_of(const job::JobFacts& job, base::Time now, std::chrono::nanoseconds half_life) {
+double weight_of(const job::RunSpan& run, base::Time now, std::chrono::nanoseconds half_life) {
   const auto remains = [&](base::Time time) {
     // If the clock was set back, times may lie in the future.
     const std::chrono::nanoseconds age = std::max(now - time, std::chrono::nanoseconds(0));
     return std::exp2(-std::chrono::duration<double>(age) /
                      std::chrono::duration<double>(half_life));
   };
-  return std::max(0.0, remains(job.ended.value_or(now)) - remains(*job.started));
+  return std::max(0.0, remains(run.end.value_or(now)) - remains(run.begin));
+}
+
+/// What each attempt of the job held. The tasks of a job that waits again have no places, so it
+/// counts with what it requests.
+job::HeldAmounts held_by_attempt(const job::JobFacts& job) {
+  job::HeldAmounts held = job.held();
+  if (held != job::HeldAmounts{}) return held;
+  held.gpu_milli = job.gpu_milli();
+  if (job.job == nullptr) return held;
+  for (const job::Task& task : job.job->tasks) {
+    const job::Resources claim = job::claimed_by(job.job->spec, task.role);
+    held.cpu_milli += claim.cpu_milli;
+    held.memory_bytes += claim.memory_bytes;
+  }
+  return held;
 }
 
 int64_t thousandths(double use, int64_t total) {
@@ -200,18 +215,28 @@ int64_t thousandths(double use, int64_t total) {
 
 }  // namespace
 
-std::map<std::string, Amounts> past_use(const EachJob& each_job, const Amounts& total,
-                                        base::Time now, std::chrono::nanoseconds half_life) {
-  std::map<std::string, std::array<double, 3>> use;
+std::map<std::string, Amounts> past_use(const Projects& projects, const EachJob& each_job,
+                                        const Amounts& total, base::Time now,
+                                        std::chrono::nanoseconds half_life) {
+  std::map<std::string, std::array<double, 3>> by_leaf;
   each_job([&](const job::JobFacts& job) {
-    if (!job.started) return;
-    const double weight = weight_of(job, now, half_life);
-    const job::HeldAmounts held = job.held();
-    auto& sum = use[std::string(job.project)];
+    double weight = 0;
+    job.each_run([&](const job::RunSpan& run) { weight += weight_of(run, now, half_life); });
+    if (weight <= 0) return;
+    const job::HeldAmounts held = held_by_attempt(job);
+    auto& sum = by_leaf[std::string(job.project)];
     sum[0] += weight * static_cast<double>(held.gpu_milli);
     sum[1] += weight * static_cast<double>(held.cpu_milli);
     sum[2] += weight * static_cast<double>(held.memory_bytes);
   });
+  std::map<std::string, std::array<double, 3>> use;
+  for (const auto& [leaf, sum] : by_leaf) {
+    for (const std::string& project : projects.line_of(leaf)) {
+      for (size_t resource = 0; resource < sum.size(); ++resource) {
+        use[project][resource] += sum[resource];
+      }
+    }
+  }
   std::map<std::string, Amounts> result;
   for (const auto& [project, sum] : use) {
     const Amounts parts{thousandths(sum[0], total.gpu_milli), thousandths(sum[1], total.cpu_milli),

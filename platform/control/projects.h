@@ -60,16 +60,17 @@ class Projects {
 // The use of the cluster by each project in the past. Older use counts less: half as much every
 // half-life. A project that always held a quarter of the GPUs has 250 thousandths.
 //
-// The figures are computed from the known jobs, so nothing else is stored, and a restarted server
-// computes the same. For a job that was started again only the last attempt counts.
+// The figures are computed from all attempts of the known jobs, so nothing else is stored, and a
+// restarted server computes the same. An earlier attempt counts with the amounts of the latest.
 
 inline constexpr std::chrono::hours kUseHalfLife{7 * 24};
 
 /// Calls a function for each job.
 using EachJob = std::function<void(const std::function<void(const job::JobFacts&)>& visit)>;
 
-/// By project, in thousandths of `total`, without projects that used nothing.
-std::map<std::string, schedule::Amounts> past_use(const EachJob& each_job,
+/// By project, in thousandths of `total`, without projects that used nothing. A project has also
+/// used what the projects below it have.
+std::map<std::string, schedule::Amounts> past_use(const Projects& projects, const EachJob& each_job,
                                                   const schedule::Amounts& total, base::Time now,
                                                   std::chrono::nanoseconds half_life);
 

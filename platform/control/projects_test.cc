@@ -179,35 +179,77 @@ EachJob each_of(std::vector<const Job*> jobs) {
   };
 }
 
+/// "a" and "b", both below "org".
+Projects two_projects() {
+  Projects projects;
+  projects.load({project_of("org", 0), project_of("a", 0, "org"), project_of("b", 0, "org")},
+                kCreated);
+  return projects;
+}
+
 TEST(PastUse, AProjectThatAlwaysHeldAQuarterComesToAQuarter) {
   const Job always = one_gpu("a", base::Time{});
-  EXPECT_EQ(past_use(each_of({&always}), kFourGpus, kCountedAt, hours(1)).at("a"),
+  EXPECT_EQ(past_use(two_projects(), each_of({&always}), kFourGpus, kCountedAt, hours(1)).at("a"),
             (Amounts{250, 0, 0}));
 }
 
 TEST(PastUse, UseOfAHalfLifeAgoCountsHalf) {
   const Job until_then = one_gpu("a", base::Time{}, kCountedAt - hours(1));
-  EXPECT_EQ(past_use(each_of({&until_then}), kFourGpus, kCountedAt, hours(1)).at("a").gpu_milli,
+  EXPECT_EQ(past_use(two_projects(), each_of({&until_then}), kFourGpus, kCountedAt, hours(1))
+                .at("a")
+                .gpu_milli,
             125);
 }
 
 TEST(PastUse, AJobThatHasJustStartedHasUsedNothing) {
   const Job fresh = one_gpu("a", kCountedAt);
-  EXPECT_TRUE(past_use(each_of({&fresh}), kFourGpus, kCountedAt, hours(1)).empty());
+  EXPECT_TRUE(past_use(two_projects(), each_of({&fresh}), kFourGpus, kCountedAt, hours(1)).empty());
 }
 
 TEST(PastUse, AddsUpTheJobsOfAProject) {
   const Job one = one_gpu("a", base::Time{});
   const Job two = one_gpu("a", base::Time{}, kCountedAt - hours(1));
   const Job other = one_gpu("b", base::Time{});
-  const auto use = past_use(each_of({&one, &two, &other}), kFourGpus, kCountedAt, hours(1));
+  const auto use =
+      past_use(two_projects(), each_of({&one, &two, &other}), kFourGpus, kCountedAt, hours(1));
   EXPECT_EQ(use.at("a").gpu_milli, 375);
   EXPECT_EQ(use.at("b").gpu_milli, 250);
 }
 
+TEST(PastUse, AProjectHasUsedWhatTheProjectsBelowItHave) {
+  const Job one = one_gpu("a", base::Time{});
+  const Job other = one_gpu("b", base::Time{}, kCountedAt - hours(1));
+  const auto use =
+      past_use(two_projects(), each_of({&one, &other}), kFourGpus, kCountedAt, hours(1));
+  EXPECT_EQ(use.at("org").gpu_milli, 375);
+  EXPECT_EQ(use.at("a").gpu_milli, 250);
+}
+
+TEST(PastUse, CountsTheAttemptsBeforeAnEviction) {
+  // It ran until an hour ago, and waits again: its tasks have no places any more.
+  Job evicted = one_gpu("a", base::Time{});
+  evicted.spec.resources = {.gpus = 1, .cpu_milli = 2000};
+  evicted.started.reset();
+  evicted.tasks = job::tasks_of(evicted.spec);
+  evicted.events = {{base::Time{}, job::Placed{.nodes = {"n1"}, .attempt = 1}},
+                    {kCountedAt - hours(1), job::Notice{job::Notice::What::kEvictedAndGone}}};
+  const auto use =
+      past_use(two_projects(), each_of({&evicted}), {4000, 4000, 0}, kCountedAt, hours(1));
+  EXPECT_EQ(use.at("a"), (Amounts{125, 250, 0}));
+
+  // Then it runs on one GPU since half an hour.
+  evicted.tasks = one_gpu("a", {}).tasks;
+  evicted.started = kCountedAt - std::chrono::minutes(30);
+  evicted.events.push_back({*evicted.started, job::Placed{.nodes = {"n1"}, .attempt = 2}});
+  EXPECT_EQ(past_use(two_projects(), each_of({&evicted}), kFourGpus, kCountedAt, hours(1))
+                .at("a")
+                .gpu_milli,
+            125 + 73);
+}
+
 TEST(PastUse, AClockThatWasSetBackGivesNoNegativeUse) {
   const Job ahead = one_gpu("a", kCountedAt + hours(5), kCountedAt + hours(6));
-  EXPECT_TRUE(past_use(each_of({&ahead}), kFourGpus, kCountedAt, hours(1)).empty());
+  EXPECT_TRUE(past_use(two_projects(), each_of({&ahead}), kFourGpus, kCountedAt, hours(1)).empty());
 }
 
 }  // namespace

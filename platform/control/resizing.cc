@@ -290,7 +290,6 @@ void Resizing::stop_leaving(const std::vector<std::string>& leaving) {
 }
 
 void Resizing::has_left(const Task& task) {
-  inherited_leavers_.erase(task.name);
   context_.change();
   give_back({task.seat});
 }

@@ -74,8 +74,6 @@ class Resizing {
   const std::vector<std::string>& unfit_nodes() const { return unfit_nodes_; }
   /// Places, by seat, that the scheduler has offered and no worker was sent to.
   const std::map<int, schedule::TaskPlace>& offers() const { return offers_; }
-  /// Whether workers leave that an earlier server sent away, for gangs that only it knew.
-  bool has_inherited_leavers() const { return !inherited_leavers_.empty(); }
 
   /// The scheduler offers more places.
   void offer(const schedule::PlannedStart& start);
@@ -108,7 +106,6 @@ class Resizing {
   void release_unused();
 
   // After a restart of the server.
-  void inherit_leaver(const std::string& worker) { inherited_leavers_.insert(worker); }
   void find_seed();
   /// The earlier server may have died after the commit that has workers leave.
   void resume();
@@ -136,7 +133,6 @@ class Resizing {
   std::map<int, schedule::TaskPlace> offers_;
   Setbacks setbacks_;
   std::vector<base::EventLoop::Interest> notices_;  ///< before leaving workers are stopped
-  std::set<std::string> inherited_leavers_;
 };
 
 }  // namespace muster::control

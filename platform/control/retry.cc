@@ -93,6 +93,18 @@ std::optional<Retry> retry_by_rules(const job::Job& job, const job::Task& culpri
   return rule == nullptr ? std::nullopt : follow(*rule, job, culprit);
 }
 
+std::vector<base::Fault> refused_rules(const job::Job& job) {
+  std::vector<base::Fault> faults;
+  const auto& rules = job.spec.scheduling.retry_rules;
+  for (size_t i = 0; i < rules.size(); ++i) {
+    const auto pattern = job::LogPattern::compile(rules[i].log_pattern);
+    if (pattern) continue;
+    faults.push_back({.field = "scheduling.retry_rules[" + std::to_string(i) + "].log_pattern",
+                      .what = pattern.error().what});
+  }
+  return faults;
+}
+
 std::chrono::milliseconds backoff(int restarts, std::chrono::milliseconds first) {
   if (restarts <= 1) return std::chrono::milliseconds(0);
   const int doublings = std::min(restarts - 2, 10);

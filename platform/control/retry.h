@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "job/job.h"
 
 namespace muster::control {
@@ -25,6 +26,10 @@ std::optional<job::Retry> retry_of(const job::Job& job, const job::Task& culprit
 /// The same, but if no rule matches, the job ends as failed.
 std::optional<job::Retry> retry_by_rules(const job::Job& job, const job::Task& culprit,
                                          const std::vector<std::string>& lines);
+
+/// The retry rules of the job that match nothing, because their pattern is refused. Such a rule is in
+/// a job that an earlier version accepted.
+std::vector<base::Fault> refused_rules(const job::Job& job);
 
 /// The pause before restart number `restarts` (1: the first): none before the first, then `first`,
 /// doubled each time up to 60 times that.

@@ -84,6 +84,17 @@ TEST(Retry, ARuleNeedsBothItsCodeAndItsPattern) {
   EXPECT_TRUE(retry_of(job, ended_with({.code = 7}), {"x"}));
 }
 
+TEST(Retry, ReportsTheRulesOfAnEarlierVersionThatMatchNothing) {
+  const Job job =
+      job_with_retries(1, {{.exit_code = 7}, {.log_pattern = "(?=x)"}, {.log_pattern = "z+"}});
+
+  EXPECT_FALSE(retry_by_rules(job, ended_with({.code = 1}), {"(?=x)"}));
+  EXPECT_EQ(refused_rules(job),
+            (std::vector<base::Fault>{{.field = "scheduling.retry_rules[1].log_pattern",
+                                       .what = "'(?=x)' contains a lookahead, (?= or (?!, which is "
+                                               "not supported"}}));
+}
+
 TEST(Retry, WaitsLongerEachTimeUpToAMinute) {
   using std::chrono::milliseconds;
   EXPECT_EQ(backoff(1), milliseconds(0));

@@ -79,6 +79,7 @@ schedule::Node to_schedule(const engine::Node& node, bool cordoned) {
   return {.name = node.name,
           .pool = node.pool,
           .gpus = std::min(node.gpus, schedule::kMaxGpusPerNode),
+          .anonymous_gpus = node.anonymous_gpus,
           .gpu_model = node.gpu_model,
           .gpu_memory_bytes = node.gpu_memory_bytes,
           .cpu_milli = node.cpu_milli,

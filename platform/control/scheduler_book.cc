@@ -31,13 +31,22 @@ schedule::Gang SchedulerBook::gang_of(const JobEntry& entry, const GangShape& sh
   return gang;
 }
 
+bool SchedulerBook::still_has(const SeatPlaces& places) const {
+  return nodes_.has(places) && std::none_of(places.begin(), places.end(), [&](const auto& place) {
+           return place && !place->devices.empty() && scheduler_.lacks_gpus(place->node);
+         });
+}
+
 void SchedulerBook::adopt(const JobEntry& entry, const GangShape& shape) {
   const schedule::Gang gang = gang_of(entry, shape);
   SeatPlaces places = places_of(entry.job);
   places.resize(static_cast<size_t>(schedule::task_count(gang)));
+  for (const auto& [seat, place] : shape.offered) {
+    if (static_cast<size_t>(seat) < places.size()) places[static_cast<size_t>(seat)] = place;
+  }
   // If the clock was set back meanwhile, the start must not lie in the future.
   const base::Time now = clock_.now();
-  scheduler_.adopt(gang, places, std::min(entry.job.started.value_or(now), now));
+  scheduler_.adopt(gang, places, std::min(entry.job.started.value_or(now), now), shape.leaving);
 }
 
 void SchedulerBook::replace(const JobEntry& entry, const GangShape& shape) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,6 +50,9 @@ struct GangShape {
   /// of the spec.
   std::optional<int> workers;
   std::vector<std::string> excluded_nodes;  ///< beside the nodes that the job avoids
+  /// Places that the scheduler has offered, by seat, and to which no worker was sent.
+  std::map<int, schedule::TaskPlace> offered;
+  std::vector<int> leaving;  ///< seats whose tasks were evicted, and have not ended
 };
 
 class SchedulerBook {
@@ -68,9 +72,15 @@ class SchedulerBook {
   schedule::Gang gang_of(const job::Job& job, uint64_t sequence) const;
   schedule::Gang gang_of(const JobEntry& entry, const GangShape& shape = {}) const;
 
-  /// The gang runs on the places of its tasks.
+  /// NodeTable::has(); and the tasks on these nodes hold no more GPUs together than there are. A
+  /// gang that holds these places must not start otherwise.
+  bool still_has(const SeatPlaces& places) const;
+
+  /// The gang runs on the places of its tasks. If the scheduler has the gang already, it keeps what
+  /// it was promised.
   void adopt(const JobEntry& entry, const GangShape& shape);
-  /// The same for a gang that the scheduler has already, with other places or seats.
+  /// The same for a gang that the scheduler has already, with other places or seats: it keeps no
+  /// promise.
   void replace(const JobEntry& entry, const GangShape& shape);
   /// Gives these seats of a running gang back.
   void free_seats(const std::string& id, const std::vector<int>& seats);

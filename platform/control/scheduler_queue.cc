@@ -138,12 +138,11 @@ job::Forecast SchedulerQueue::forecast(const Job& job, uint64_t sequence,
 // --- plans
 
 void SchedulerQueue::plan() {
-  // The scheduler does not have the gangs for which an earlier server evicted others. Until those
-  // evictions are complete, it evicts no further gang.
-  const unsigned actions =
-      attempts_.have_inherited_evictions() ? schedule::kAllocate : schedule::kAllActions;
+  // After a restart, jobs are recovered before a cluster reports the nodes on which they run. Until
+  // then the scheduler does not have the resources that they hold.
+  if (nodes_.all().empty() && !attempts_.all().empty()) return;
   const auto began = std::chrono::steady_clock::now();
-  const schedule::Plan plan = book_.scheduler().plan(book_.now(), actions);
+  const schedule::Plan plan = book_.scheduler().plan(book_.now());
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   metrics_.cycle_seconds.add(took.count());
   for (const schedule::Eviction& eviction : plan.evictions) carry_out(eviction);
@@ -163,8 +162,10 @@ void SchedulerQueue::note_wait(const schedule::WaitingGang& wait) {
   if (entry == nullptr || attempts_.of(*entry) || job::is_final(entry->job.phase)) return;
   Job& job = entry->job;
   job.may_start = wait.verdict->may_start;
-  const bool is_news = job.reason.what != wait.verdict->reason.what;
-  job.reason = wait.verdict->reason;
+  job::Reason reason = wait.verdict->reason;
+  if (auto* const over = std::get_if<job::OverCapacity>(&reason.what)) over->job = job.spec.name;
+  const bool is_news = job.reason.what != reason.what;
+  job.reason = std::move(reason);
   if (!is_news) return;
   jobs_.note(job, job.reason.what);
   jobs_.announce(job);
@@ -199,7 +200,7 @@ void SchedulerQueue::carry_out_starts(const schedule::Plan& plan) {
 
 /// Unless a node has gone or has shrunk since the places were planned.
 void SchedulerQueue::start(JobEntry& entry, SeatPlaces places) {
-  if (!nodes_.has(places)) {
+  if (!book_.still_has(places)) {
     requeue(entry, {});
     return wake_();
   }
@@ -296,6 +297,17 @@ void SchedulerQueue::ended(JobEntry& entry) {
 void SchedulerQueue::restore(JobEntry& entry) {
   if (entry.job.phase == Phase::kQueued && !entry.job.suspended) {
     book_.scheduler().submit(book_.gang_of(entry));
+  }
+}
+
+/// The jobs that run on these nodes were recovered before the nodes were reported.
+void SchedulerQueue::nodes_added(const std::set<std::string>& nodes) {
+  for (const auto& [sequence, attempt] : attempts_.all()) {
+    const auto& tasks = attempt->job().tasks;
+    const bool is_there = std::any_of(tasks.begin(), tasks.end(), [&](const job::Task& task) {
+      return task.phase != job::TaskPhase::kEnded && nodes.contains(task.node);
+    });
+    if (is_there) book_.adopt(attempt->entry(), attempt->shape());
   }
 }
 

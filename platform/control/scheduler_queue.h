@@ -44,7 +44,7 @@ class SchedulerQueue : public Placement {
   void plan() override;
 
   bool reports_lost_nodes() const override { return false; }
-  void nodes_added(const std::set<std::string>&) override {}
+  void nodes_added(const std::set<std::string>& nodes) override;
   void pools_changed() override;
   void release_node(const std::string& node) override;
 

@@ -40,6 +40,20 @@ TEST_F(Scheduling, WithOneGpuFreeNothingOfAGangOfTwoStarts) {
   EXPECT_NE(words::sentence(why->reason).find("2 of 3"), std::string::npos) << why->reason;
 }
 
+TEST_F(Scheduling, EachJobOfAProjectAtItsLimitIsNamedInItsOwnReason) {
+  job::Project small = project_of("team-a", 1);
+  small.quota.limit.gpu_milli = 1000;
+  add(small);
+  for (const char* name : {"one", "two", "three"}) submit(single(name, "team-a", 1));
+
+  EXPECT_EQ(job("one").phase, Phase::kRunning);
+  for (const char* name : {"two", "three"}) {
+    const std::string reason = words::sentence(job(name).reason);
+    EXPECT_EQ(reason.rfind("'" + std::string(name) + "' requests 1 GPU, but project team-a", 0), 0U)
+        << reason;
+  }
+}
+
 TEST_F(Scheduling, AnOverQuotaJobIsEvictedAndStartsAgainLater) {
   add(project_of("team-a", 2));
   add(project_of("team-b", 0));

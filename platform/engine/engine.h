@@ -46,6 +46,8 @@ struct Node {
   std::string pool = "default";
   int task_slots = 0;
   int gpus = 0;
+  /// A device plug-in chooses the GPUs of each task: numbers of GPUs only count them.
+  bool anonymous_gpus = false;
   std::string gpu_model;
   int64_t gpu_memory_bytes = 0;  ///< of each GPU; 0: unknown
   /// The name of each GPU in CUDA_VISIBLE_DEVICES; empty: its number.

@@ -19,7 +19,7 @@ namespace muster::job {
 /// quota is used up.
 struct OverCapacity {
   static constexpr std::string_view kKind = "over_capacity";
-  std::string job;  ///< the waiting job
+  std::string job;  ///< the name of the waiting job
   ProjectRef project;
   bool is_quota = false;  ///< the quota of jobs that are not preemptible; otherwise a limit
   Resource resource = Resource::kGpu;

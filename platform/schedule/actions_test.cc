@@ -432,6 +432,38 @@ TEST(Preempt, EvictsGangsOfItsProjectToStayWithinItsLimit) {
   EXPECT_EQ(started(stage.plan()), (Ids{"build"}));
 }
 
+// A gang that starts in a plan is no victim of that plan.
+TEST(Preempt, LooksAgainAfterThisPlanStartedALessImportantGang) {
+  Stage stage({node("n0", 2)}, {project("q0", {.deserved = 2})});
+  stage.run(gang("old", "q0", 1), {"n0"});
+  stage.wait(gang("build", "q0", 2, 1, kBuild));
+  stage.wait(gang("young", "q0", 1));
+
+  const Plan plan = stage.plan();
+
+  EXPECT_EQ(started(plan), (Ids{"young"}));
+  EXPECT_EQ(plan.again_at, stage.now);
+  EXPECT_EQ(evicted(stage.plan()), (Ids{"old", "young"}));
+}
+
+TEST(Consolidate, LeavesTrialsToReclaimInTheSamePlan) {
+  Stage stage({node("n0", 4), node("n1", 4), node("n2", 4), node("n3", 4)},
+              {project("guest", {.deserved = 0}), project("idle", {.deserved = 0}),
+               project("owner", {.deserved = 4})});
+  for (const char* number : {"0", "1", "2", "3"}) {
+    stage.run(gang(std::string("g") + number, "guest", 3), {std::string("n") + number});
+  }
+  // One GPU is free on each node, and none of the gangs fits elsewhere: each search is in vain.
+  stage.wait(gang("two", "idle", 2));
+  stage.wait(gang("three", "idle", 3));
+  stage.wait(gang("four", "owner", 4));
+
+  const Plan plan = stage.plan();
+
+  EXPECT_EQ(evicted(plan), (Ids{"g3"}));
+  EXPECT_EQ(promised(plan), (Ids{"four"}));
+}
+
 TEST(Consolidate, MovesOneThatAnotherMayRun) {
   Stage stage({node("n0", 4), node("n1", 4)}, {project("q0", {.deserved = 2})});
   stage.run(gang("a", "q0", 2), {"n0"});

@@ -102,6 +102,40 @@ void Cluster::has_left(const MakesRoomFor& whom) {
 
 namespace {
 
+/// Calls with each promise on the node, the oldest first.
+template <class Visit>
+void for_each_promise_on(const Pool& pool, NodeIndex node, const Visit& visit) {
+  for (GangState* const gang : pool.promised) {
+    for (TaskState& task : gang->tasks) {
+      if (task.promised && task.promised->node == node) visit(*task.promised);
+    }
+  }
+}
+
+}  // namespace
+
+void settle_gpu_numbers(Pool& pool, NodeIndex node) {
+  const bool are_there = !pool.nodes.holds_missing_gpus(node) &&
+                         !pool.nodes.holds_missing_gpus(node, FreeWhen::kLater);
+  if (are_there) return;
+  // A task may need the number of a promise. The promise then gets that of a task that leaves.
+  for_each_promise_on(pool, node, [&](const Booking& promised) { pool.nodes.unreserve(promised); });
+  for (const Tenant& tenant : pool.tenants_of(node)) {
+    TaskState& task = tenant.gang->tasks[static_cast<size_t>(tenant.task)];
+    const bool runs = task.phase == TaskPhase::kRunning;
+    runs ? pool.nodes.unbook(task.held) : pool.nodes.end_release(task.held);
+    task.held = pool.nodes.on_free_gpus(task.held);
+    // The inverse of end_release() takes from kNow what it gave.
+    runs ? pool.nodes.book(task.held) : pool.nodes.claim_reserved(task.held);
+  }
+  for_each_promise_on(pool, node, [&](Booking& promised) {
+    promised = pool.nodes.on_free_gpus(promised, FreeWhen::kLater);
+    pool.nodes.reserve(promised);
+  });
+}
+
+namespace {
+
 void nodes_changed(Pool& pool) {
   pool.dirty = true;
   pool.all_grew = true;
@@ -137,6 +171,9 @@ void set_in_pool(Cluster& cluster, Pool& pool, const Node& node) {
   pool.had_nodes = true;
   cluster.pool_of_node[node.name] = &pool;
   nodes_changed(pool);
+  if (!known) return;
+  settle_gpu_numbers(pool, *known);
+  if (!node.cordoned) drop_what_no_longer_fits(pool, *known);
 }
 
 void remove_from_pool(Cluster& cluster, Pool& pool, const std::string& name) {

@@ -78,6 +78,9 @@ bool is_listed(const GangState& gang, const Pool& pool);
 void set_cluster_node(Cluster& cluster, const Node& node);
 void remove_cluster_node(Cluster& cluster, const std::string& name);
 void finish_moves(Cluster& cluster);
+/// On a node with anonymous GPUs, tasks and promises with numbers that the node does not have get
+/// free ones. Call when the node has changed, or resources became free there.
+void settle_gpu_numbers(Pool& pool, NodeIndex node);
 
 /// The private state of Scheduler, for the files that implement it.
 struct Scheduler::State : Cluster {

@@ -17,7 +17,8 @@ namespace muster::schedule {
 
 namespace {
 
-// Every node is looked at: one such search stands for so many trials.
+// Every node is looked at: one such search stands for so many trials. A gang that no move can help
+// counts as one trial.
 constexpr int kTrialsOfOneSearch = 32;
 // How many nodes are tried as the one to empty, and how many are examined for these. The nodes with
 // the most free resources come first: the limit matters only where more than a thousand lack about
@@ -46,23 +47,13 @@ struct ClearableNode {
   }
 };
 
-Amounts amounts_of(const Booking& booking) {
-  return {int64_t{booking.share_milli} * __builtin_popcountll(booking.devices), booking.cpu_milli,
-          booking.memory_bytes};
-}
-
-std::tuple<int, int, int64_t, int64_t, int64_t> weight_of(const Claim& claim) {
-  return {claim.gpus, claim.gpu_share_milli, claim.gpu_memory_bytes, claim.cpu_milli,
-          claim.memory_bytes};
-}
-
 /// The claim that is hardest to place, of tasks of the gang by group.
 Claim hardest_claim(const Gang& gang, const std::vector<int>& counts) {
   Claim hardest;
   for (size_t group = 0; group < counts.size(); ++group) {
     if (counts[group] == 0) continue;
     const Claim& claim = gang.groups[group].claim;
-    if (weight_of(hardest) < weight_of(claim)) hardest = claim;
+    if (size_of(hardest) < size_of(claim)) hardest = claim;
   }
   return hardest;
 }
@@ -84,6 +75,7 @@ class Consolidation {
   std::optional<Decision> find() {
     VictimSelection without_moves(trial_, cycle_.options, pool_, asking_, false);
     if (!without_moves.has_free_in_all() || without_moves.fits_already()) return std::nullopt;
+    trials_ = kTrialsOfOneSearch;
     const std::vector<ClearableNode> candidates =
         find_candidates(hardest_claim(asking_.gang.gang, asking_.counts));
     const size_t most = std::min(candidates.size(), kMostNodesTried);
@@ -97,6 +89,9 @@ class Consolidation {
     trial_.rollback(0);
     return std::nullopt;
   }
+
+  /// For how many trials find() counts.
+  int trials() const { return trials_; }
 
  private:
   bool may_move(const GangState& gang) const {
@@ -230,12 +225,12 @@ class Consolidation {
     trial_.rollback(mark);
     if (!makes_room) return nullptr;
     const Claim claim = hardest_claim(first);
-    const auto known = seconds_.find(weight_of(claim));
+    const auto known = seconds_.find(size_of(claim));
     if (known != seconds_.end()) return &known->second;
     if (seconds_.size() * static_cast<size_t>(pool_.nodes.count()) > kMostNodesLookedAtAgain) {
       return nullptr;
     }
-    return &seconds_.emplace(weight_of(claim), find_candidates(claim)).first->second;
+    return &seconds_.emplace(size_of(claim), find_candidates(claim)).first->second;
   }
 
   std::optional<Decision> find_chain(const EvictionUnit& first, const ClearableNode& node) {
@@ -300,9 +295,10 @@ class Consolidation {
   Trial& trial_;
   const PlacementRequest& asking_;
   std::set<std::pair<uint64_t, int>> moved_;  ///< gang and task, on the nodes before
+  int trials_ = 1;
   int chains_left_ = kMostChainsTried;
-  /// By the weight of a claim (weight_of()): the nodes on which a task of it fits after a move.
-  std::map<std::tuple<int, int, int64_t, int64_t, int64_t>, std::vector<ClearableNode>> seconds_;
+  /// By the size of a claim: the nodes on which a task of it fits after a move.
+  std::map<ClaimSize, std::vector<ClearableNode>> seconds_;
 };
 
 bool may_consolidate(const Pool& pool, const WaitClass& waiting) {
@@ -314,7 +310,9 @@ bool may_consolidate(const Pool& pool, const WaitClass& waiting) {
 bool try_consolidate(Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& waiting) {
   const PlacementRequest request = request_of(cycle.options, gang, pool, waiting.key.ask.counts);
   Trial trial(pool);
-  const std::optional<Decision> decision = Consolidation(cycle, pool, trial, request).find();
+  Consolidation search(cycle, pool, trial, request);
+  const std::optional<Decision> decision = search.find();
+  cycle.trials_left -= search.trials();
   if (!decision) return false;
   carry_out(cycle, pool, trial, request, *decision, EvictionCause::kMoved);
   return true;
@@ -344,8 +342,10 @@ void consolidate(Cycle& cycle, Pool& pool) {
   while (WaitClass* const waiting = order.top()) {
     GangState* const gang =
         may_consolidate(pool, *waiting) ? first_that_may_evict(cycle, pool, *waiting) : nullptr;
-    if (gang != nullptr && cycle.trials_left <= 0) return;
-    if (gang != nullptr) cycle.trials_left -= kTrialsOfOneSearch;
+    if (gang != nullptr && cycle.trials_left <= 0) {
+      pool.unfinished = true;
+      return;
+    }
     if (gang != nullptr && try_consolidate(cycle, pool, *gang, *waiting)) {
       order.add(*waiting);
       continue;

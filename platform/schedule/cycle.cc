@@ -55,6 +55,11 @@ std::optional<Time> forbears_until(const Options& options, const GangState& gang
   return gang.gang.submitted <= now && now < until ? std::optional<Time>(until) : std::nullopt;
 }
 
+bool has_lesser_running(const Pool& pool, const WaitClass& waiting) {
+  const std::set<VictimKey>& cores = pool.queues[static_cast<size_t>(waiting.leaf)].cores;
+  return !cores.empty() && cores.begin()->priority < waiting.key.priority;
+}
+
 GangState* first_that_may_evict(Cycle& cycle, Pool& pool, const WaitClass& waiting) {
   constexpr int kMostLookedAt = 64;
   int left = kMostLookedAt;
@@ -91,6 +96,7 @@ void keep_promises(Cycle& cycle, Pool& pool) {
     if (!ready) {
       // The end of a release adds to kNow what the claim took from it.
       while (claimed > 0) pool.nodes.end_release(bookings[--claimed]);
+      drop_lost_promise(pool, *gang);
       continue;
     }
     for (const int task : tasks) gang->tasks[static_cast<size_t>(task)].promised.reset();
@@ -157,7 +163,8 @@ class Allocation {
     std::erase_if(pool_.new_heads, [&](WaitClass* waiting) {
       waiting->has_new_head =
           !waiting->waiters.empty() &&
-          cycle_.now < waiting->head().gang.submitted + cycle_.options.forbearance;
+          (cycle_.now < waiting->head().gang.submitted + cycle_.options.forbearance ||
+           holds_room_until(*waiting).has_value());
       return !waiting->has_new_head;
     });
     std::sort(pool_.new_heads.begin(), pool_.new_heads.end(),
@@ -175,7 +182,9 @@ class Allocation {
     for (const auto& [key, ask] : pool_.asks) {
       if (may_be_granted(ask)) may_start_ += ask.classes.size();
     }
-    if (are_many() && !needs_serve_order()) {
+    // The ranking is by fair share: other policies serve projects in another order.
+    const bool is_ranked = cycle_.options.policy == Policy::kFair;
+    if (is_ranked && are_many() && !needs_serve_order()) {
       enter_projects_later();
     } else {
       for (auto& [key, ask] : pool_.asks) {
@@ -248,20 +257,35 @@ class Allocation {
     return held_for != held_for_.end() && priority < held_for->second;
   }
 
+  /// The time until which resources that become free do not go to less important gangs of the
+  /// project; nothing: they may. The plan in which the forbearance ends may evict gangs for this
+  /// one. So it starts no gang that the next plan would evict.
+  std::optional<Time> holds_room_until(const WaitClass& waiting) const {
+    const GangState& head = waiting.head();
+    if (const auto until = forbears_until(cycle_.options, head, cycle_.now)) return until;
+    const Time end = head.gang.submitted + cycle_.options.forbearance;
+    const bool ends_now = pool_.planned_at && *pool_.planned_at < end && end <= cycle_.now &&
+                          cycle_.options.forbearance.count() > 0 &&
+                          cycle_.options.policy == Policy::kFair;
+    return ends_now && has_lesser_running(pool_, waiting) ? std::optional(cycle_.now)
+                                                          : std::nullopt;
+  }
+
   /// While a gang that was just submitted waits for resources, less important gangs of its project
   /// do not get resources that become free.
   void hold_room_for(const WaitClass& waiting) {
     if (!waiting.has_new_head) return;
     const bool waits = !waiting.waiters.empty() && waiting.constraint == Constraint::kRoom;
     if (!waits || waiting.only_grows()) return;
-    const auto until = forbears_until(cycle_.options, waiting.head(), cycle_.now);
+    const std::optional<Time> until = holds_room_until(waiting);
     if (!until) return;
-    pool_.look_again_at(*until);
+    if (*until > cycle_.now) pool_.look_again_at(*until);
     int& held_for = held_for_.try_emplace(waiting.leaf, waiting.key.priority).first->second;
     held_for = std::max(held_for, waiting.key.priority);
     for (auto& [key, other] : pool_.queue_of(waiting.leaf).classes) {
       if (key.priority >= held_for) break;
       if (other->waiters.empty()) continue;
+      pool_.look_again_at(*until);
       other->held_by = ref_to(waiting.head().gang);
       set_verdict(pool_, *other, Constraint::kReserved);
       order_.drop(*other);
@@ -305,6 +329,7 @@ class Allocation {
       order_.drop(waiting);
       return false;
     }
+    if (is_held_at_limit(waiting, gang)) return false;
     if (try_start(waiting, gang)) return true;
     refuse_room(waiting);
     hold_room_for(waiting);
@@ -314,6 +339,18 @@ class Allocation {
     if (pass_reservations(waiting)) return true;
     order_.drop(waiting);
     return false;
+  }
+
+  /// Whether the gang has to leave the rest of a limit or quota to a gang with a reservation.
+  bool is_held_at_limit(WaitClass& waiting, GangState& gang) {
+    if (pool_.kept.empty()) return false;
+    const GangState* const reserved =
+        held_at_limit(pool_, request_of(cycle_.options, gang, pool_, waiting.key.ask.counts));
+    if (reserved == nullptr) return false;
+    waiting.held_by = ref_to(reserved->gang);
+    set_verdict(pool_, waiting, Constraint::kReserved);
+    order_.drop(waiting);
+    return true;
   }
 
   bool try_start(WaitClass& waiting, GangState& gang) {
@@ -329,6 +366,7 @@ class Allocation {
       return false;
     }
     start(cycle_, gang, pool_, open_tasks(gang, waiting.key.ask.counts), *placed.bookings);
+    reservations_.started(*placed.bookings);
     put_in_order(waiting);
     WaitClass* const next = entry_in(gang, pool_).waits_in;
     if (next != nullptr) put_in_order(*next);

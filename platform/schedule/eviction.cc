@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "schedule/gang_books.h"
 
@@ -60,7 +61,6 @@ void carry_out(Cycle& cycle, Pool& pool, Trial& trial, const PlacementRequest& r
   std::move(evictions.begin(), evictions.end(), std::back_inserter(cycle.plan.evictions));
   trial.commit();
   GangState& gang = request.gang;
-  std::erase_if(pool.kept, [&](const Reservation& kept) { return kept.gang == &gang; });
   for (const PoolEntry& entry : gang.entries) {
     if (entry.pool != &pool) drop_reservation(*entry.pool, gang);
   }
@@ -74,6 +74,7 @@ void carry_out(Cycle& cycle, Pool& pool, Trial& trial, const PlacementRequest& r
     send_away(cycle, pool, evicted, {.gang = gang.number, .promise = gang.promise});
     refresh(*evicted.gang);
   }
+  forget_reservation(pool, gang);
   refresh(gang);
 }
 
@@ -114,9 +115,16 @@ void evict_stale(Cycle& cycle, Pool& pool) {
 
 namespace {
 
-bool has_lesser_running(const Pool& pool, const WaitClass& waiting) {
-  const std::set<VictimKey>& cores = pool.queues[static_cast<size_t>(waiting.leaf)].cores;
-  return !cores.empty() && cores.begin()->priority < waiting.key.priority;
+/// The least priority of the gangs that this plan started, by project. They can become victims in
+/// the next plan, not in this one.
+std::map<ProjectIndex, int> least_started(const Pool& pool) {
+  std::map<ProjectIndex, int> least;
+  for (const GangState* const gang : pool.just_started) {
+    if (!gang->gang.preemptible) continue;
+    const auto [entry, is_new] = least.try_emplace(entry_in(*gang, pool).leaf, gang->gang.priority);
+    entry->second = std::min(entry->second, gang->gang.priority);
+  }
+  return least;
 }
 
 /// An eviction in the gang's own project can give it what it waits for.
@@ -164,13 +172,20 @@ void preempt(Cycle& cycle, Pool& pool) {
       if (may_preempt(pool, *at->second)) order.add(*at->second);
     }
   }
+  const std::map<ProjectIndex, int> started = least_started(pool);
   while (WaitClass* const waiting = order.top()) {
     GangState* const gang = first_that_may_evict(cycle, pool, *waiting);
-    if (gang != nullptr && cycle.trials_left-- <= 0) return;
+    if (gang != nullptr && cycle.trials_left-- <= 0) {
+      pool.unfinished = true;
+      return;
+    }
     if (gang != nullptr && try_preempt(cycle, pool, *gang, *waiting)) {
       order.add(*waiting);
       continue;
     }
+    const auto lesser = started.find(waiting->leaf);
+    const bool may_help_later = lesser != started.end() && lesser->second < waiting->key.priority;
+    if (gang != nullptr && may_help_later) pool.look_again_at(cycle.now);
     waiting->preemption_failed = pool.epoch;
     order.drop(*waiting);
   }
@@ -307,7 +322,10 @@ void reclaim(Cycle& cycle, Pool& pool) {
   while (WaitClass* const waiting = order.top()) {
     GangState* const gang =
         may_reclaim(pool, *waiting) ? first_that_may_evict(cycle, pool, *waiting) : nullptr;
-    if (gang != nullptr && cycle.trials_left <= 0) return;
+    if (gang != nullptr && cycle.trials_left <= 0) {
+      pool.unfinished = true;
+      return;
+    }
     if (gang != nullptr) cycle.trials_left -= cost;
     if (gang != nullptr && try_reclaim(cycle, pool, *gang, *waiting, order)) {
       order.add(*waiting);

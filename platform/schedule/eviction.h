@@ -144,6 +144,7 @@ class VictimSelection {
   bool is_core_evicted(const GangState& gang) const;
   bool give_back(Victim& victim);
   bool is_fair(const std::vector<EvictedTasks>& evicted) const;
+  bool leaves_limits() const;
   bool is_on_the_nodes(const EvictionUnit& unit) const;
   std::vector<Leaving> leaving_gangs() const;
   std::optional<std::vector<EvictedTasks>> settle(const std::vector<Leaving>& leaving,
@@ -159,6 +160,7 @@ class VictimSelection {
   const PlacementRequest& asking_;
   bool must_be_fair_;
   bool refused_by_capacity_;
+  std::vector<const Reservation*> limits_;  ///< of these reservations have to suffice
   std::vector<Claim> claims_;
   std::vector<Booking> lifted_;    ///< of reservations that this gang precedes
   std::vector<Victim> victims_;    ///< in the order of their eviction

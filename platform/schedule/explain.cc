@@ -67,6 +67,8 @@ WaitVerdict fresh_verdict(const Cycle& cycle, Pool& pool, GangState& gang,
   WaitVerdict verdict;
   if (refusal) {
     verdict = capacity_verdict(gang.gang, *refusal, pool.ledger);
+  } else if (const GangState* const reserved = held_at_limit(pool, request)) {
+    verdict = reserved_verdict(ref_to(reserved->gang));
   } else {
     const Reservations::Placed placed = Reservations(cycle, pool).place(request);
     if (placed.bookings) {
@@ -396,9 +398,15 @@ void tell_alone(Cycle& cycle, GangState& gang, WaitVerdict verdict) {
   tell(cycle, gang, std::make_shared<const WaitVerdict>(std::move(verdict)));
 }
 
+/// Without the name of any gang of the class.
+SharedVerdict shared_verdict(const Pool& pool, const WaitClass& waiting) {
+  WaitVerdict verdict = verdict_of(pool, waiting, waiting.head());
+  if (auto* const over = std::get_if<job::OverCapacity>(&verdict.reason.what)) over->job.clear();
+  return std::make_shared<const WaitVerdict>(std::move(verdict));
+}
+
 void tell_class(Cycle& cycle, const Pool& pool, WaitClass& waiting) {
-  const auto verdict =
-      std::make_shared<const WaitVerdict>(verdict_of(pool, waiting, waiting.head()));
+  const SharedVerdict verdict = shared_verdict(pool, waiting);
   for (GangState* const gang : waiting.unexplained) tell(cycle, *gang, verdict);
   waiting.unexplained.clear();
   if (!waiting.changed) return;

@@ -72,6 +72,36 @@ TEST(Forbearance, EndsAfterItsTimeLimit) {
   EXPECT_EQ(started(stage.plan()), (Ids{"c"}));
 }
 
+TEST(Forbearance, StartsNoGangThatWouldBeEvictedAtOnceInThePlanInWhichItEnds) {
+  Stage stage = build_behind_trains();
+  stage.wait(gang("c", "q0", 1));
+  stage.plan();
+
+  stage.now += seconds(1);
+  stage.end("a");
+  const Plan plan = stage.plan();
+
+  EXPECT_EQ(started(plan), (Ids{}));
+  EXPECT_EQ(evicted(plan), (Ids{"b"}));
+  stage.leave(plan);
+  EXPECT_EQ(started(stage.plan()), (Ids{"build"}));
+}
+
+TEST(Forbearance, StartsLessImportantGangsInTheNextPlanIfNoEvictionHelps) {
+  Stage stage({node("n0", 4)}, {project("q0", {.deserved = 4})}, kForbearing);
+  stage.run(gang("a", "q0", 2, 1, kBuild), {"n0"});
+  stage.run(gang("b", "q0", 1), {"n0"});
+  stage.wait(gang("wide", "q0", 3, 1, kBuild - 1));
+  stage.wait(gang("c", "q0", 1));
+  EXPECT_EQ(started(stage.plan()), (Ids{}));
+
+  stage.now += seconds(1);
+  const Plan plan = stage.plan();
+  EXPECT_EQ(started(plan), (Ids{}));
+  EXPECT_EQ(plan.again_at, stage.now);
+  EXPECT_EQ(started(stage.plan()), (Ids{"c"}));
+}
+
 TEST(Forbearance, DoesNotLastWhereTheClockWasSetBack) {
   Stage stage = build_behind_trains();
   stage.now -= seconds(3600);

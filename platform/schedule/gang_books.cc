@@ -11,6 +11,26 @@ void touch(Pool& pool) {
   ++pool.epoch;
 }
 
+std::vector<Amounts> charges_of(const Gang& gang, const Pool& pool) {
+  std::vector<Amounts> charges;
+  for (const TaskGroup& group : gang.groups) charges.push_back(pool.nodes.charge(group.claim));
+  return charges;
+}
+
+bool any_rises(const std::vector<Amounts>& before, const std::vector<Amounts>& now) {
+  return !std::equal(before.begin(), before.end(), now.begin(), now.end(),
+                     [](const Amounts& one, const Amounts& other) { return other.within(one); });
+}
+
+/// A gang that waits again is charged like all others.
+void charge_as_others(GangState& gang) {
+  for (PoolEntry& entry : gang.entries) {
+    if (!entry.keeps_charge) continue;
+    entry.keeps_charge = false;
+    entry.charge = charges_of(gang.gang, *entry.pool);
+  }
+}
+
 void count_requests(GangState& gang) {
   for (PoolEntry& entry : gang.entries) {
     if (entry.leaf == kNoProject) continue;
@@ -120,14 +140,23 @@ bool depends_on_the_rest(const GangState& gang) {
   return !gang.gang.required_topology.empty() && running_tasks(gang) > 0;
 }
 
+void set_charge(Pool& pool, WaitClass& waiting, const Amounts& charge) {
+  waiting.charge = charge;
+  Amounts& least = pool.queue_of(waiting.leaf).least_charge;
+  least = least_of(least, charge);
+  waiting.ask->least_charge = least_of(waiting.ask->least_charge, charge);
+  pool.least_charge = least_of(pool.least_charge, charge);
+  pool.classes_changed(waiting.leaf);
+}
+
 WaitClass& class_of(const PoolEntry& entry, const GangState& gang, const NextRequest& want) {
   Pool& pool = *entry.pool;
-  ClassKey key{.priority = gang.gang.priority,
-               .state = want.state,
-               .preemptible = gang.gang.preemptible,
-               .ask = {.shape = gang.shape,
-                       .counts = want.counts,
-                       .gang = depends_on_the_rest(gang) ? gang.number : 0}};
+  const bool is_apart = depends_on_the_rest(gang) || entry.keeps_charge;
+  ClassKey key{
+      .priority = gang.gang.priority,
+      .state = want.state,
+      .preemptible = gang.gang.preemptible,
+      .ask = {.shape = gang.shape, .counts = want.counts, .gang = is_apart ? gang.number : 0}};
   std::unique_ptr<WaitClass>& slot = pool.queue_of(entry.leaf).classes[key];
   if (!slot) {
     slot = std::make_unique<WaitClass>();
@@ -135,14 +164,11 @@ WaitClass& class_of(const PoolEntry& entry, const GangState& gang, const NextReq
     slot->leaf = entry.leaf;
     slot->ask = &ask_of(pool, gang, key.ask);
     slot->ask->classes.push_back(slot.get());
-    slot->charge = charge_of(entry, want.counts);
     slot->key = std::move(key);
-    Amounts& least = pool.queue_of(entry.leaf).least_charge;
-    least = least_of(least, slot->charge);
-    slot->ask->least_charge = least_of(slot->ask->least_charge, slot->charge);
-    pool.least_charge = least_of(pool.least_charge, slot->charge);
+    set_charge(pool, *slot, charge_of(entry, want.counts));
     index_contested(pool, entry.leaf);
-    pool.classes_changed(entry.leaf);
+  } else if (const Amounts charge = charge_of(entry, want.counts); !(slot->charge == charge)) {
+    set_charge(pool, *slot, charge);
   }
   return *slot;
 }
@@ -213,6 +239,7 @@ void end_plan(Pool& pool) {
 }
 
 void refresh(GangState& gang) {
+  if (!holds_anything(gang)) charge_as_others(gang);
   if (Pool* const home = gang.home; home != nullptr) {
     count_allocated(gang);
     index_at_home(gang, *home);
@@ -241,11 +268,21 @@ void find_leaf(GangState& gang, PoolEntry& entry) {
   entry.leaf = entry.pool->ledger.find(gang.gang.project);
 }
 
-void enter(GangState& gang, Pool& pool) {
-  PoolEntry entry{.pool = &pool};
-  for (const TaskGroup& group : gang.gang.groups) {
-    entry.charge.push_back(pool.nodes.charge(group.claim));
+bool charge_anew(GangState& gang, Pool& pool) {
+  PoolEntry& entry = entry_in(gang, pool);
+  std::vector<Amounts> charges = charges_of(gang.gang, pool);
+  if (gang.home == &pool && any_rises(entry.charge, charges)) {
+    // Its class, if it wants to grow, has gangs of the same charge only.
+    return !std::exchange(entry.keeps_charge, true);
   }
+  const bool kept = std::exchange(entry.keeps_charge, false);
+  if (charges == entry.charge) return kept;
+  entry.charge = std::move(charges);
+  return true;
+}
+
+void enter(GangState& gang, Pool& pool) {
+  PoolEntry entry{.pool = &pool, .charge = charges_of(gang.gang, pool)};
   find_leaf(gang, entry);
   gang.entries.push_back(std::move(entry));
 }
@@ -254,6 +291,7 @@ void settle_in(GangState& gang, Pool& pool, int task, const Booking& booking) {
   TaskState& state = gang.tasks[static_cast<size_t>(task)];
   state.phase = TaskPhase::kRunning;
   state.held = booking;
+  state.seated = ++pool.seatings;
   gang.home = &pool;
   if (booking.node >= 0) pool.tenants_of(booking.node).push_back({&gang, task});
 }

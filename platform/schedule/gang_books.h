@@ -12,6 +12,11 @@ void refresh(GangState& gang);
 
 /// Adds an entry of the gang for `pool`, without amounts.
 void enter(GangState& gang, Pool& pool);
+/// Recomputes the gang's charge after the pool's smallest GPU memory has changed. A gang that holds
+/// resources keeps a charge that would rise, until it waits again: a node that joins must not put a
+/// project over its quota. The caller calls refresh() if this returns true. REQUIRES: done for all
+/// gangs of the pool, which share classes.
+bool charge_anew(GangState& gang, Pool& pool);
 /// Looks up the gang's project again, which may have been added.
 void find_leaf(GangState& gang, PoolEntry& entry);
 

@@ -47,6 +47,7 @@ class WideAmounts {
     }
     return *this;
   }
+  void add(Resource resource, Wide amount) { sums_[static_cast<size_t>(resource)] += amount; }
   WideAmounts& operator+=(const WideAmounts& other) {
     for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += other.sums_[i];
     return *this;
@@ -76,6 +77,8 @@ struct Node {
   std::string name;
   std::string pool = kDefaultPool;
   int gpus = 0;
+  /// A device plug-in chooses the GPUs of each task: here, their numbers only count them.
+  bool anonymous_gpus = false;
   std::string gpu_model;
   int64_t gpu_memory_bytes = 0;  ///< of each GPU; 0: unknown
   int64_t cpu_milli = 0;

@@ -155,8 +155,7 @@ bool NodeTable::tell_apart_by(const std::map<std::string, std::string>& labels) 
 }
 
 Amounts NodeTable::charge(const Claim& claim) const {
-  const int64_t smallest = gpu_memories_.empty() ? 0 : gpu_memories_.begin()->first;
-  const std::optional<Need> need = need_on(claim, smallest);
+  const std::optional<Need> need = need_on(claim, smallest_gpu_memory());
   const int64_t gpu_milli = need ? need->gpu_milli() : kWholeGpu;
   return {gpu_milli, claim.cpu_milli, claim.memory_bytes};
 }
@@ -167,7 +166,8 @@ bool NodeTable::operator==(const NodeTable& other) const {
     if (!index) return false;
     const NodeEntry& one = at(named.second);
     const NodeEntry& two = other.at(*index);
-    return *one.spec == *two.spec && one.now == two.now && one.later == two.later;
+    return *one.spec == *two.spec && one.now == two.now && one.later == two.later &&
+           one.kept == two.kept;
   };
   return by_name().size() == other.by_name().size() &&
          std::all_of(by_name().begin(), by_name().end(), same);
@@ -175,9 +175,9 @@ bool NodeTable::operator==(const NodeTable& other) const {
 
 void room_for(const NodeEntry& entry, FreeWhen room, NodeRoom& out) {
   if (room == FreeWhen::kNow)
-    free_room(*entry.spec, entry.now, entry.later, out);
+    free_room(*entry.spec, entry.now, entry.later, entry.kept, out);
   else
-    free_room(*entry.spec, entry.later, out);
+    free_room(*entry.spec, entry.later, entry.kept, out);
 }
 
 namespace {
@@ -400,6 +400,7 @@ void NodeBooks::take(const Booking& booking, FreeWhen room) {
   NodeEntry& entry = table.at(booking.node);
   if (room == FreeWhen::kNow) entry.now.add(booking);
   entry.later.add(booking);
+  if (!booking.yields) entry.kept.add(booking);
   touch(booking.node);
 }
 
@@ -407,6 +408,7 @@ void NodeBooks::give(const Booking& booking, FreeWhen room) {
   NodeEntry& entry = table.at(booking.node);
   if (room == FreeWhen::kNow) entry.now.remove(booking);
   entry.later.remove(booking);
+  if (!booking.yields) entry.kept.remove(booking);
   touch(booking.node);
 }
 
@@ -418,6 +420,16 @@ void NodeBooks::take_now_only(const Booking& booking) {
 void NodeBooks::give_now_only(const Booking& booking) {
   table.at(booking.node).now.remove(booking);
   now.touch(booking.node);
+}
+
+void NodeBooks::take_kept_only(const Booking& booking) {
+  table.at(booking.node).kept.add(booking);
+  touch(booking.node);
+}
+
+void NodeBooks::give_kept_only(const Booking& booking) {
+  table.at(booking.node).kept.remove(booking);
+  touch(booking.node);
 }
 
 NodeIndex NodeBooks::set(const Node& node) {

@@ -41,8 +41,9 @@ struct KindEntry {
 struct NodeEntry {
   std::shared_ptr<const Node> spec;  ///< nullptr: removed
   int kind = -1;
-  NodeUse now;
-  NodeUse later;
+  NodeUse now;    ///< by tasks
+  NodeUse later;  ///< by tasks that are not leaving, and promised
+  NodeUse kept;   ///< as `later`, with reservations and without the tasks that yield to them
 };
 
 /// Equal nodes are ordered by name, so that the order does not depend on when they were added.
@@ -84,7 +85,12 @@ class NodeTable {
   /// REQUIRES: tell_apart_by() was called with this label.
   bool tells_apart(const std::string& label) const { return asked_labels_.at(label); }
 
-  /// The amounts that a task of `claim` counts in the ledger, on any GPU.
+  /// The GPU memory of the smallest GPU; 0: unknown.
+  int64_t smallest_gpu_memory() const {
+    return gpu_memories_.empty() ? 0 : gpu_memories_.begin()->first;
+  }
+  /// The amounts that a task of `claim` counts in the ledger, on any GPU. They depend on the nodes
+  /// only by smallest_gpu_memory().
   Amounts charge(const Claim& claim) const;
 
   /// The same nodes with the same bookings.
@@ -244,6 +250,8 @@ struct NodeBooks {
   void give(const Booking& booking, FreeWhen room);
   void take_now_only(const Booking& booking);
   void give_now_only(const Booking& booking);
+  void take_kept_only(const Booking& booking);
+  void give_kept_only(const Booking& booking);
 
   NodeIndex set(const Node& node);
   void remove(NodeIndex node);

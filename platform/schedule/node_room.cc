@@ -49,24 +49,33 @@ int device_count(const Node& node) {
 }
 
 void free_room(const Node& node, const NodeUse& use, NodeRoom& room) {
-  free_room(node, use, use, room);
+  free_room(node, use, use, use, room);
 }
 
 void free_room(const Node& node, const NodeUse& one, const NodeUse& other, NodeRoom& room) {
+  free_room(node, one, other, other, room);
+}
+
+void free_room(const Node& node, const NodeUse& one, const NodeUse& other, const NodeUse& third,
+               NodeRoom& room) {
   const auto present = static_cast<size_t>(device_count(node));
-  room.devices.resize(std::max({present, one.devices.size(), other.devices.size()}));
+  room.devices.resize(
+      std::max({present, one.devices.size(), other.devices.size(), third.devices.size()}));
   room.gpu_milli = 0;
   for (size_t device = 0; device < room.devices.size(); ++device) {
     const int capacity = device < present ? kWholeGpu : 0;
-    room.devices[device] = capacity - std::max(booked(one, device), booked(other, device));
+    const int used = std::max({booked(one, device), booked(other, device), booked(third, device)});
+    room.devices[device] = capacity - used;
     room.gpu_milli += room.devices[device];
   }
   while (room.devices.size() > present && room.devices.back() == 0) room.devices.pop_back();
   room.lacks_devices = room.devices.size() > present;
-  room.cpu_milli = node.cpu_milli - std::max(one.cpu_milli, other.cpu_milli);
-  room.memory_bytes = node.memory_bytes - std::max(one.memory_bytes, other.memory_bytes);
-  room.task_slots =
-      node.task_slots == 0 ? kNoSlotBound : node.task_slots - std::max(one.tasks, other.tasks);
+  room.cpu_milli = node.cpu_milli - std::max({one.cpu_milli, other.cpu_milli, third.cpu_milli});
+  room.memory_bytes =
+      node.memory_bytes - std::max({one.memory_bytes, other.memory_bytes, third.memory_bytes});
+  room.task_slots = node.task_slots == 0
+                        ? kNoSlotBound
+                        : node.task_slots - std::max({one.tasks, other.tasks, third.tasks});
 }
 
 bool wants_gpu(const Claim& claim) {

@@ -53,8 +53,10 @@ int device_count(const Node& node);
 /// Writes into `room`, reusing its memory. Booked devices that no longer exist have negative
 /// amounts.
 void free_room(const Node& node, const NodeUse& use, NodeRoom& room);
-/// What is free in both uses: the minimum of each amount.
+/// What is free in all of these uses: the minimum of each amount.
 void free_room(const Node& node, const NodeUse& one, const NodeUse& other, NodeRoom& room);
+void free_room(const Node& node, const NodeUse& one, const NodeUse& other, const NodeUse& third,
+               NodeRoom& room);
 
 /// A claim on the GPUs of one model, with GPU memory converted to a share.
 struct Need {

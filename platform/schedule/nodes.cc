@@ -34,11 +34,27 @@ bool holds(const NodeRoom& room, const Booking& booking) {
   return true;
 }
 
-std::tuple<int, int64_t, int64_t> size_of(const Claim& claim) {
-  return {claim.gpus, claim.cpu_milli, claim.memory_bytes};
+/// Whether more than all is taken of what `booking`, which is in the books, needs.
+bool is_overbooked(const NodeRoom& room, const Booking& booking) {
+  if (room.task_slots < 0 || room.cpu_milli < 0 || room.memory_bytes < 0) return true;
+  for (uint64_t devices = booking.devices; devices != 0; devices &= devices - 1) {
+    const auto device = static_cast<size_t>(std::countr_zero(devices));
+    if (device >= room.devices.size() || room.devices[device] < 0) return true;
+  }
+  return false;
 }
 
 }  // namespace
+
+Amounts amounts_of(const Booking& booking) {
+  return {int64_t{booking.share_milli} * std::popcount(booking.devices), booking.cpu_milli,
+          booking.memory_bytes};
+}
+
+ClaimSize size_of(const Claim& claim) {
+  return {claim.gpus, claim.gpu_share_milli, claim.gpu_memory_bytes, claim.cpu_milli,
+          claim.memory_bytes};
+}
 
 struct Nodes::State {
   NodeBooks books;
@@ -97,6 +113,9 @@ Amounts Nodes::total() const {
 Amounts Nodes::charge(const Claim& claim) const {
   return state_->books.table.charge(claim);
 }
+int64_t Nodes::smallest_gpu_memory() const {
+  return state_->books.table.smallest_gpu_memory();
+}
 
 Amounts Nodes::free(NodeIndex node, FreeWhen room) const {
   NodeRoom free;
@@ -147,16 +166,22 @@ void Nodes::each_set(FreeWhen room, const std::function<bool(const NodeSet&)>& v
 Amounts Nodes::free_in_all(FreeWhen room) {
   state_->books.settle(room);
   const RoomIndex& index = state_->books.index(room);
-  Amounts free;
+  Wide gpu_milli = 0;
+  Wide cpu_milli = 0;
+  Wide memory_bytes = 0;
   for (const auto& [key, bucket] : index.buckets()) {
     for (const int number : bucket.classes) {
       const NodeClass& same = index.at(number);
       const auto nodes = static_cast<int64_t>(same.members.size());
-      free += Amounts{key.second * nodes, std::max<int64_t>(same.room.cpu_milli, 0) * nodes,
-                      std::max<int64_t>(same.room.memory_bytes, 0) * nodes};
+      gpu_milli += Wide{key.second} * nodes;
+      cpu_milli += Wide{std::max<int64_t>(same.room.cpu_milli, 0)} * nodes;
+      memory_bytes += Wide{std::max<int64_t>(same.room.memory_bytes, 0)} * nodes;
     }
   }
-  return free;
+  const auto bounded = [](Wide sum) {
+    return static_cast<int64_t>(std::min<Wide>(sum, kUnlimited));
+  };
+  return {bounded(gpu_milli), bounded(cpu_milli), bounded(memory_bytes)};
 }
 
 void Nodes::set_usual_claims(std::vector<UsualClaim> claims) {
@@ -189,11 +214,28 @@ void Nodes::unreserve(const Booking& booking) {
 void Nodes::claim_reserved(const Booking& booking) {
   state_->books.take_now_only(booking);
 }
+void Nodes::keep(const Booking& booking) {
+  state_->books.take_kept_only(booking);
+}
+void Nodes::unkeep(const Booking& booking) {
+  state_->books.give_kept_only(booking);
+}
+bool Nodes::has_kept(const Booking& booking) const {
+  const NodeEntry& entry = state_->books.table.at(booking.node);
+  NodeRoom room;
+  free_room(*entry.spec, entry.kept, room);
+  return !is_overbooked(room, booking);
+}
+void Nodes::set_yields(Booking& booking, bool yields) {
+  if (booking.yields == yields) return;
+  booking.yields = yields;
+  yields ? unkeep(booking) : keep(booking);
+}
 
 bool Nodes::can_undo_release(const Booking& booking) const {
   const NodeEntry& entry = state_->books.table.at(booking.node);
   NodeRoom room;
-  free_room(*entry.spec, entry.later, room);
+  free_room(*entry.spec, entry.later, booking.yields ? entry.later : entry.kept, room);
   return holds(room, booking);
 }
 
@@ -206,6 +248,14 @@ bool Nodes::can_claim_reserved(const Booking& booking) const {
   return holds(room, booking);
 }
 
+bool Nodes::has_reserved(const Booking& booking) const {
+  if (!state_->books.table.present(booking.node)) return false;
+  const NodeEntry& entry = state_->books.table.at(booking.node);
+  NodeRoom room;
+  free_room(*entry.spec, entry.later, room);
+  return !entry.spec->cordoned && !is_overbooked(room, booking);
+}
+
 base::Result<std::vector<Booking>, Shortage> Nodes::place(const Gang& gang,
                                                           const std::vector<int>& counts,
                                                           const PlaceOptions& options,
@@ -213,10 +263,10 @@ base::Result<std::vector<Booking>, Shortage> Nodes::place(const Gang& gang,
   return place_gang(state_->books, gang, counts, options, beside);
 }
 
-std::optional<bool> Nodes::would_fit_without(const std::vector<Booking>& reserved, const Gang& gang,
+std::optional<bool> Nodes::would_fit_without(const std::vector<Booking>& kept, const Gang& gang,
                                              const std::vector<int>& counts,
                                              const Shortage& shortage) {
-  return place_without(state_->books, reserved, gang, counts, shortage);
+  return place_without(state_->books, kept, gang, counts, shortage);
 }
 
 std::optional<Shortage> Nodes::could_never_hold(const Gang& gang) const {
@@ -235,20 +285,7 @@ std::optional<Shortage> Nodes::could_never_hold(const Gang& gang) const {
       state_->empty->set(open);
     }
   }
-  // Tasks are placed one after the other: where that fails in the order of the groups, it may yet
-  // do with the largest first.
-  Gang tried = gang;
-  tried.packing = Packing::kPack;
-  std::optional<Shortage> shortage = shortage_of_minimum(*state_->empty, tried);
-  if (!shortage || gang.groups.size() < 2) return shortage;
-  std::stable_sort(tried.groups.begin(), tried.groups.end(), [](const auto& one, const auto& two) {
-    return size_of(one.claim) > size_of(two.claim);
-  });
-  for (const Packing packing : {Packing::kPack, Packing::kSpread}) {
-    tried.packing = packing;
-    if (!shortage_of_minimum(*state_->empty, tried)) return std::nullopt;
-  }
-  return shortage;
+  return shortage_of_minimum(*state_->empty, gang);
 }
 
 TaskPlace Nodes::place_of(const Booking& booking) const {
@@ -269,6 +306,45 @@ std::optional<Booking> Nodes::booking_of(const TaskPlace& place, const Claim& cl
     if (device < 0 || device >= kMaxGpusPerNode) return std::nullopt;
     booking.devices |= uint64_t{1} << device;
   }
+  return node(*index).anonymous_gpus ? on_free_gpus(booking) : booking;
+}
+
+bool Nodes::holds_missing_gpus(NodeIndex node, FreeWhen room) const {
+  const NodeEntry& entry = state_->books.table.at(node);
+  if (!entry.spec->anonymous_gpus) return false;
+  NodeRoom free;
+  free_room(*entry.spec, room == FreeWhen::kNow ? entry.now : entry.later, free);
+  return free.lacks_devices;
+}
+
+Booking Nodes::on_free_gpus(Booking booking, FreeWhen when) const {
+  const NodeEntry& entry = state_->books.table.at(booking.node);
+  const auto present = static_cast<size_t>(device_count(*entry.spec));
+  NodeRoom unused;
+  free_room(*entry.spec, when == FreeWhen::kNow ? entry.now : entry.later, unused);
+  NodeRoom unreserved;
+  room_for(entry, when, unreserved);
+  uint64_t chosen = 0;
+  int left = std::popcount(booking.devices);
+  const auto choose = [&](size_t device) {
+    chosen |= uint64_t{1} << device;
+    --left;
+  };
+  for (uint64_t devices = booking.devices; devices != 0; devices &= devices - 1) {
+    const auto device = static_cast<size_t>(std::countr_zero(devices));
+    if (device < present && unused.devices[device] >= booking.share_milli) choose(device);
+  }
+  const auto is_chosen = [&](size_t device) { return ((chosen >> device) & 1) != 0; };
+  for (const NodeRoom* const room : {&unreserved, &unused}) {
+    for (size_t device = 0; device < present && left > 0; ++device) {
+      if (!is_chosen(device) && room->devices[device] >= booking.share_milli) choose(device);
+    }
+  }
+  for (size_t device = present; device < kMaxGpusPerNode && left > 0; ++device) {
+    const bool is_taken = device < unused.devices.size() && unused.devices[device] != 0;
+    if (!is_chosen(device) && !is_taken) choose(device);
+  }
+  if (left == 0) booking.devices = chosen;
   return booking;
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/result.h"
@@ -26,9 +27,17 @@ struct Booking {
   int share_milli = 0;   ///< of each of these GPUs
   int64_t cpu_milli = 0;
   int64_t memory_bytes = 0;
+  bool yields = false;  ///< every reservation on the node is for the time after its end
 
   bool operator==(const Booking&) const = default;
 };
+
+/// What the booking takes.
+Amounts amounts_of(const Booking& booking);
+
+/// The greater, the harder the claim is to place.
+using ClaimSize = std::tuple<int, int, int64_t, int64_t, int64_t>;
+ClaimSize size_of(const Claim& claim);
 
 /// Nodes that have the same amounts free.
 struct NodeSet {
@@ -119,6 +128,8 @@ class Nodes {
   /// The amounts that a task of `claim` counts in the ledger. GPU memory counts as the share of the
   /// smallest GPU.
   Amounts charge(const Claim& claim) const;
+  /// The GPU memory of that GPU; 0: no node has a GPU of known memory.
+  int64_t smallest_gpu_memory() const;
   Amounts free(NodeIndex node, FreeWhen room) const;
   /// Free thousandths of each device.
   std::vector<int> free_devices(NodeIndex node, FreeWhen room) const;
@@ -131,6 +142,10 @@ class Nodes {
 
   // The states of a booking: book -> begin_release -> end_release, or reserve -> claim_reserved
   // (then it is booked). Each step has an inverse.
+  //
+  // A reservation is for the time after the end of running tasks: it takes resources that these
+  // tasks still hold. So it is not compared with what they hold, but with what is left when they
+  // have ended: keep() books it there, and set_yields() takes these tasks out of that account.
   void book(const Booking& booking);  ///< takes from kNow and kLater
   void unbook(const Booking& booking);
   void begin_release(const Booking& booking);  ///< gives back to kLater
@@ -143,18 +158,29 @@ class Nodes {
   /// Whether the reserved resources are free now, and the node is not cordoned.
   bool can_claim_reserved(const Booking& booking) const;
   void claim_reserved(const Booking& booking);  ///< also takes from kNow
+  /// Whether the resources of reserve() will be free after all pending releases. False if the node
+  /// was removed or cordoned, or has become too small.
+  bool has_reserved(const Booking& booking) const;
+  void keep(const Booking& booking);  ///< takes from what is left after the ends of yielding tasks
+  void unkeep(const Booking& booking);
+  /// Whether the resources of keep() will be free after the ends of the yielding tasks. False if the
+  /// node has become too small.
+  bool has_kept(const Booking& booking) const;
+  /// REQUIRES: `booking` is booked, and not released.
+  void set_yields(Booking& booking, bool yields);
 
-  /// Places `counts[g]` tasks of each group g, all or none, in group order. Books them with book()
-  /// (kNow) or reserve() (kLater). The required topology level applies to them and to `beside`, the
-  /// bookings that the gang already has. Of equal nodes, the first by name is used.
+  /// Places `counts[g]` tasks of each group g, all or none; the bookings are in group order. If the
+  /// order of the groups finds no room, tries to pack, and to place the largest tasks first. Books
+  /// them with book() (kNow) or reserve() (kLater). The required topology level applies to them and
+  /// to `beside`, the bookings that the gang already has. Of equal nodes, the first by name is used.
   base::Result<std::vector<Booking>, Shortage> place(const Gang& gang,
                                                      const std::vector<int>& counts,
                                                      const PlaceOptions& options,
                                                      const std::vector<Booking>& beside = {});
 
-  /// Whether a gang that place() just refused now (`shortage`) would fit if `reserved` were not
-  /// reserved. Nothing if only an attempt can show it: tasks differ, or a topology level is required.
-  std::optional<bool> would_fit_without(const std::vector<Booking>& reserved, const Gang& gang,
+  /// Whether a gang that place() just refused now (`shortage`) would fit without the reservations
+  /// `kept`. Nothing if only an attempt can show it: tasks differ, or a topology level is required.
+  std::optional<bool> would_fit_without(const std::vector<Booking>& kept, const Gang& gang,
                                         const std::vector<int>& counts, const Shortage& shortage);
 
   /// The shortage if the minimum of `gang` does not fit even on empty nodes, cordoned ones
@@ -163,8 +189,16 @@ class Nodes {
 
   TaskPlace place_of(const Booking& booking) const;
   /// The booking of a place; nothing if the node does not exist or the device number is invalid. A
-  /// device that the node no longer has is valid: it may come back, and is then in use.
+  /// device that the node no longer has is valid: it may come back, and is then in use. On a node
+  /// with anonymous GPUs, devices that are missing or in use are replaced by free ones.
   std::optional<Booking> booking_of(const TaskPlace& place, const Claim& claim) const;
+  /// Whether the node has anonymous GPUs, and tasks (kLater: tasks that are not leaving, and
+  /// promises) hold others than those it has.
+  bool holds_missing_gpus(NodeIndex node, FreeWhen room = FreeWhen::kNow) const;
+  /// `booking`, which is not in the books, with GPUs that are free (now, or after all pending
+  /// releases) in place of those that are not; where too few are free, with numbers that the node
+  /// does not have. REQUIRES: anonymous GPUs.
+  Booking on_free_gpus(Booking booking, FreeWhen when = FreeWhen::kNow) const;
 
  private:
   struct State;

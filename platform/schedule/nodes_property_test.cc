@@ -21,7 +21,7 @@ namespace {
 constexpr int kSeeds = 60;
 constexpr int kSteps = 250;
 
-enum class Stage { kBooked, kReleasing, kReserved };
+enum class Stage { kBooked, kReleasing, kReserved, kKept };
 
 /// A cluster, and the history of its changes.
 struct NodesWorld {
@@ -104,16 +104,18 @@ NodesWorld random_world(unsigned seed) {
 NodeRoom scanned_room(const NodesWorld& world, NodeIndex node, FreeWhen room) {
   NodeUse now;
   NodeUse later;
+  NodeUse kept;
   for (const auto& [booking, stage] : world.bookings) {
     if (booking.node != node) continue;
-    if (stage != Stage::kReserved) now.add(booking);
-    if (stage != Stage::kReleasing) later.add(booking);
+    if (stage == Stage::kBooked || stage == Stage::kReleasing) now.add(booking);
+    if (stage == Stage::kBooked || stage == Stage::kReserved) later.add(booking);
+    if (stage != Stage::kReleasing && !booking.yields) kept.add(booking);
   }
   NodeRoom free;
   if (room == FreeWhen::kNow)
-    free_room(world.nodes.node(node), now, later, free);
+    free_room(world.nodes.node(node), now, later, kept, free);
   else
-    free_room(world.nodes.node(node), later, free);
+    free_room(world.nodes.node(node), later, kept, free);
   return free;
 }
 
@@ -277,7 +279,7 @@ void expect_counted_as_placed(NodesWorld& world, const Gang& gang, const PlaceOp
                               const Shortage& shortage) {
   std::vector<Booking> lifted;
   for (const auto& [booking, stage] : world.bookings) {
-    if (stage == Stage::kReserved && world.below(3) != 0) lifted.push_back(booking);
+    if (stage == Stage::kKept && world.below(3) != 0) lifted.push_back(booking);
   }
   const Nodes before = world.nodes;
   const std::optional<bool> counted =
@@ -285,7 +287,7 @@ void expect_counted_as_placed(NodesWorld& world, const Gang& gang, const PlaceOp
   EXPECT_TRUE(world.nodes == before);
   EXPECT_EQ(counted.has_value(), gang.groups.size() == 1 && gang.required_topology.empty());
   Nodes without = world.nodes;
-  for (const Booking& booking : lifted) without.unreserve(booking);
+  for (const Booking& booking : lifted) without.unkeep(booking);
   const bool fits = without.place(gang, counts_of(gang), options).ok();
   EXPECT_EQ(counted.value_or(fits), fits);
 }
@@ -328,9 +330,16 @@ void place_one(NodesWorld& world) {
   }
   EXPECT_EQ(*placed, *again);
   expect_placed_as_asked(world, gang, *placed);
-  for (const Booking& booking : *placed)
-    world.bookings.emplace_back(booking,
-                                room == FreeWhen::kNow ? Stage::kBooked : Stage::kReserved);
+  const bool is_kept = room == FreeWhen::kLater && world.below(2) == 0;
+  for (const Booking& booking : *placed) {
+    if (is_kept) {
+      world.nodes.unreserve(booking);
+      world.nodes.keep(booking);
+    }
+    world.bookings.emplace_back(booking, room == FreeWhen::kNow ? Stage::kBooked
+                                         : is_kept              ? Stage::kKept
+                                                                : Stage::kReserved);
+  }
 }
 
 /// Moves one booking to its next stage, after a move there and back.
@@ -350,6 +359,12 @@ void move_one(NodesWorld& world) {
       world.nodes.begin_release(booking);
       world.nodes.undo_begin_release(booking);
       EXPECT_TRUE(world.nodes == before);
+      if (!booking.yields) {
+        world.nodes.set_yields(booking, true);
+        if (world.below(4) == 0) return;
+        world.nodes.set_yields(booking, false);
+        EXPECT_TRUE(world.nodes == before);
+      }
       world.nodes.begin_release(booking);
       stage = Stage::kReleasing;
       return;
@@ -364,9 +379,16 @@ void move_one(NodesWorld& world) {
         world.nodes.unreserve(booking);
         return leave();
       }
+      EXPECT_TRUE(world.nodes.has_reserved(booking));
       world.nodes.claim_reserved(booking);
       stage = Stage::kBooked;
       return;
+    case Stage::kKept:
+      world.nodes.unkeep(booking);
+      world.nodes.keep(booking);
+      EXPECT_TRUE(world.nodes == before);
+      world.nodes.unkeep(booking);
+      return leave();
   }
 }
 

@@ -141,6 +141,49 @@ TEST(Nodes, AReservedPlaceIsClaimedOnceItIsLeft) {
   EXPECT_EQ(nodes.free(0, FreeWhen::kNow), (Amounts{0, 2000, 256 * kGib}));
 }
 
+TEST(Nodes, APromisedPlaceIsLostIfItsNodeBecomesTooSmall) {
+  Nodes nodes = nodes_of({node_of("a", 4, 8)});
+  const Booking running{.node = 0, .devices = 0b11, .share_milli = kWholeGpu, .cpu_milli = 4000};
+  const Booking promised{.node = 0, .devices = 0b1100, .share_milli = kWholeGpu, .cpu_milli = 4000};
+  nodes.book(running);
+  nodes.reserve(promised);
+  EXPECT_TRUE(nodes.has_reserved(promised));
+
+  nodes.set(node_of("a", 3, 8));
+  EXPECT_FALSE(nodes.has_reserved(promised));
+  nodes.set(node_of("a", 4, 7));
+  EXPECT_FALSE(nodes.has_reserved(promised));
+  nodes.begin_release(running);
+  EXPECT_TRUE(nodes.has_reserved(promised)) << "the leaving task holds the rest";
+  Node cordoned = node_of("a", 4, 8);
+  cordoned.cordoned = true;
+  nodes.set(cordoned);
+  EXPECT_FALSE(nodes.has_reserved(promised));
+}
+
+TEST(Nodes, AReservationCountsBesideTasksThatStayAndNotBesideTasksThatYieldToIt) {
+  Nodes nodes = nodes_of({node_of("a", 8, 96)});
+  Booking running{.node = 0, .devices = 0b111111, .share_milli = kWholeGpu, .cpu_milli = 72'000};
+  nodes.book(running);
+  const Nodes before = nodes;
+  const Booking kept{.node = 0, .devices = 0b1111, .share_milli = kWholeGpu, .cpu_milli = 64'000};
+  nodes.keep(kept);
+  EXPECT_EQ(nodes.free(0, FreeWhen::kNow).cpu_milli, -40'000);
+
+  nodes.set_yields(running, true);
+  EXPECT_EQ(nodes.free(0, FreeWhen::kNow), (Amounts{2000, 24'000, 256 * kGib}));
+  EXPECT_EQ(nodes.free(0, FreeWhen::kLater), (Amounts{2000, 24'000, 256 * kGib}));
+  nodes.begin_release(running);
+  EXPECT_EQ(nodes.free(0, FreeWhen::kNow), (Amounts{2000, 24'000, 256 * kGib}));
+  EXPECT_EQ(nodes.free(0, FreeWhen::kLater), (Amounts{4000, 32'000, 256 * kGib}));
+  EXPECT_TRUE(nodes.can_undo_release(running));
+  nodes.undo_begin_release(running);
+
+  nodes.set_yields(running, false);
+  nodes.unkeep(kept);
+  EXPECT_EQ(nodes, before);
+}
+
 TEST(Nodes, ACordonedNodeGetsNoTasksAndKeepsItsTasks) {
   Nodes nodes = nodes_of({node_of("a", 2), node_of("b", 1)});
   nodes.book(one_gpu(0));
@@ -217,6 +260,36 @@ TEST(Nodes, APlaceAndItsBookingStandForEachOther) {
   EXPECT_EQ(nodes.booking_of({.node = "b"}, {}), std::nullopt);
   EXPECT_EQ(nodes.booking_of({.node = "a", .devices = {kMaxGpusPerNode}}, {}), std::nullopt);
   EXPECT_EQ(nodes.booking_of({.node = "a", .devices = {-1}}, {}), std::nullopt);
+}
+
+TEST(Nodes, AnonymousGpusAreCountedWhateverTheirNumbers) {
+  Node node = node_of("a", 7);
+  node.anonymous_gpus = true;
+  Nodes nodes = nodes_of({node});
+  const auto book = [&](const std::vector<int>& devices) {
+    const TaskPlace place{.node = "a", .devices = devices, .share_milli = kWholeGpu};
+    const auto booking = nodes.booking_of(place, {.gpus = static_cast<int>(devices.size())});
+    nodes.book(*booking);
+    return *booking;
+  };
+
+  EXPECT_EQ(book({4, 5, 6, 7}).devices, 0b1110001U) << "the node has no GPU 7";
+  const Booking second = book({0, 1, 3});
+  EXPECT_EQ(second.devices, 0b0001110U) << "GPU 0 is in use";
+  EXPECT_FALSE(nodes.holds_missing_gpus(0));
+  Booking third = book({0});
+  EXPECT_EQ(third.devices, 0b10000000U) << "all are in use";
+  EXPECT_TRUE(nodes.holds_missing_gpus(0));
+
+  nodes.unbook(second);
+  EXPECT_EQ(where(nodes, gang_of(1, gpus(1))), "none");
+  nodes.unbook(third);
+  third = nodes.on_free_gpus(third);
+  EXPECT_EQ(third.devices, 0b0000010U);
+  nodes.book(third);
+  EXPECT_FALSE(nodes.holds_missing_gpus(0));
+  EXPECT_EQ(where(nodes, gang_of(2, gpus(1))), "a a");
+  EXPECT_EQ(where(nodes, gang_of(1, gpus(1))), "none");
 }
 
 TEST(Nodes, AClaimThatNeverFitsIsDistinguishedFromOneThatWaits) {

@@ -7,9 +7,23 @@
 namespace muster::schedule {
 namespace {
 
+int64_t amount_in(const NodeRoom& room, Resource resource) {
+  return resource == Resource::kGpu   ? room.gpu_milli
+         : resource == Resource::kCpu ? room.cpu_milli
+                                      : room.memory_bytes;
+}
+
 struct Attempt {
   std::vector<Booking> bookings;  ///< taken in the books
   int lacking_group = -1;         ///< whose next task found no node; -1: all have one
+};
+
+/// The order in which the groups are placed, and the packing.
+struct PlaceOrder {
+  std::vector<size_t> groups;
+  Packing packing = Packing::kPack;
+
+  bool operator==(const PlaceOrder&) const = default;
 };
 
 class GangPlacement {
@@ -20,9 +34,14 @@ class GangPlacement {
         gang_(gang),
         counts_(counts),
         room_(options.room),
-        packing_(gang.packing.value_or(options.packing)),
+        order_{.groups = std::vector<size_t>(counts.size()),
+               .packing = gang.packing.value_or(options.packing)},
         with_amounts_(options.with_amounts),
         beside_(beside) {
+    std::iota(order_.groups.begin(), order_.groups.end(), size_t{0});
+    const bool packs =
+        order_.packing == Packing::kFragmentation && books_.fragmentation.knows_nothing();
+    if (packs) order_.packing = Packing::kPack;
     if (!gang.node_labels.empty() && books_.table.tell_apart_by(gang.node_labels)) {
       books_.now.touch_all();
       books_.later.touch_all();
@@ -57,23 +76,145 @@ class GangPlacement {
   }
 
   /// Places each task on the best node of `index`, given the placements of the tasks before it.
-  Attempt place_all(RoomIndex& index) {
+  Attempt place_all(RoomIndex& index, const PlaceOrder& order) {
     Attempt attempt;
-    for (size_t group = 0; group < counts_.size(); ++group) {
+    for (const size_t group : order.groups) {
       for (int task = 0; task < counts_[group]; ++task) {
-        const std::optional<Booking> booking = choose_node(
-            books_.table, index, books_.fragmentation, eligible_, needs_[group], packing_, room_);
+        const std::optional<Booking> booking =
+            choose_node(books_.table, index, books_.fragmentation, eligible_, needs_[group],
+                        order.packing, room_);
         if (!booking) {
           attempt.lacking_group = static_cast<int>(group);
           return attempt;
         }
-        books_.take(*booking, room_);
-        index.touch(booking->node);
-        index.settle(books_.table);
+        take(*booking, index);
         attempt.bookings.push_back(*booking);
       }
     }
     return attempt;
+  }
+
+  void take(const Booking& booking, RoomIndex& index) {
+    books_.take(booking, room_);
+    index.touch(booking.node);
+    index.settle(books_.table);
+  }
+
+  // The tasks of one group may take the only nodes that the tasks of another group can use. So a
+  // gang with different claims that finds no room is tried again in other_orders(). Equal tasks
+  // need no second try: the nodes hold the same number of them in any order. Two counts rule out
+  // most gangs first.
+
+  /// Places all tasks in the order of the groups, or else in another order. If that fails, the
+  /// result is the first attempt; its bookings are taken if the shortage is reported with amounts.
+  Attempt place_in_any_order(RoomIndex& index) {
+    Attempt first = place_all(index, order_);
+    if (first.lacking_group < 0 || !has_different_claims()) return first;
+    if (!has_enough_in_all(index, first)) return first;
+    undo(first, index);
+    if (each_group_fits_alone(index)) {
+      for (const PlaceOrder& order : other_orders()) {
+        Attempt attempt = place_all(index, order);
+        if (attempt.lacking_group < 0) return in_group_order(std::move(attempt), order);
+        undo(attempt, index);
+      }
+    }
+    if (!with_amounts_) first.bookings.clear();
+    for (const Booking& booking : first.bookings) take(booking, index);
+    return first;
+  }
+
+  /// Calls with each class of nodes of the index whose kind the gang may use, until `visit` returns
+  /// false. Single nodes of it may be excluded.
+  template <class Visit>
+  void for_each_usable_class(const RoomIndex& index, const Visit& visit) const {
+    // The classes with the most free GPUs come first: they mostly suffice.
+    for (auto bucket = index.buckets().rbegin(); bucket != index.buckets().rend(); ++bucket) {
+      for (const int number : bucket->second.classes) {
+        const NodeClass& same = index.at(number);
+        if (eligible_.kinds[static_cast<size_t>(same.kind)] && !visit(same)) return;
+      }
+    }
+  }
+
+  bool has_different_claims() const {
+    const Claim* claim = nullptr;
+    for (size_t group = 0; group < counts_.size(); ++group) {
+      if (counts_[group] == 0) continue;
+      if (claim != nullptr && !(*claim == needs_[group].claim)) return true;
+      claim = &needs_[group].claim;
+    }
+    return false;
+  }
+
+  /// Whether the nodes of the index had enough free in total before the attempt.
+  bool has_enough_in_all(const RoomIndex& index, const Attempt& attempt) const {
+    const Amounts least = least_in_all();
+    WideAmounts free;
+    for (const Booking& booking : attempt.bookings) free += amounts_of(booking);
+    const auto suffices = [&] {
+      return std::all_of(kResources.begin(), kResources.end(),
+                         [&](Resource resource) { return free[resource] >= least[resource]; });
+    };
+    for_each_usable_class(index, [&](const NodeClass& same) {
+      const auto nodes = static_cast<int64_t>(same.members.size());
+      for (const Resource resource : kResources) {
+        free.add(resource, Wide{std::max<int64_t>(amount_in(same.room, resource), 0)} * nodes);
+      }
+      return !suffices();
+    });
+    return suffices();
+  }
+
+  /// Whether the tasks of each group fit if there were no others.
+  bool each_group_fits_alone(const RoomIndex& index) const {
+    for (size_t group = 0; group < counts_.size(); ++group) {
+      const int most = counts_[group];
+      int64_t fitting = 0;
+      if (most == 0) continue;
+      for_each_usable_class(index, [&](const NodeClass& same) {
+        const std::optional<Need>& need = needs_[group].by_kind[static_cast<size_t>(same.kind)];
+        const auto nodes = static_cast<int64_t>(same.members.size());
+        if (need) fitting += fitting_tasks(same.room, *need, most) * nodes;
+        return fitting < most;
+      });
+      if (fitting < most) return false;
+    }
+    return true;
+  }
+
+  /// Without that of the first attempt.
+  std::vector<PlaceOrder> other_orders() const {
+    std::vector<size_t> largest_first = order_.groups;
+    std::stable_sort(largest_first.begin(), largest_first.end(), [&](size_t one, size_t other) {
+      return size_of(needs_[one].claim) > size_of(needs_[other].claim);
+    });
+    std::vector<PlaceOrder> orders{{order_.groups, Packing::kPack},
+                                   {largest_first, Packing::kPack},
+                                   {largest_first, Packing::kSpread}};
+    if (largest_first == order_.groups) orders.erase(orders.begin());
+    std::erase(orders, order_);
+    return orders;
+  }
+
+  Attempt in_group_order(Attempt attempt, const PlaceOrder& order) const {
+    std::vector<std::vector<Booking>> by_group(counts_.size());
+    auto booking = attempt.bookings.begin();
+    for (const size_t group : order.groups) {
+      by_group[group].assign(booking, booking + counts_[group]);
+      booking += counts_[group];
+    }
+    attempt.bookings.clear();
+    for (const std::vector<Booking>& bookings : by_group) {
+      attempt.bookings.insert(attempt.bookings.end(), bookings.begin(), bookings.end());
+    }
+    return attempt;
+  }
+
+  void undo(const Attempt& attempt, RoomIndex& index) {
+    undo(attempt);
+    for (const Booking& booking : attempt.bookings) index.touch(booking.node);
+    index.settle(books_.table);
   }
 
   void undo(const Attempt& attempt) {
@@ -83,7 +224,7 @@ class GangPlacement {
   base::Result<std::vector<Booking>, Shortage> anywhere() {
     RoomIndex& index = books_.index(room_);
     index.settle(books_.table);
-    Attempt attempt = place_all(index);
+    Attempt attempt = place_in_any_order(index);
     if (attempt.lacking_group < 0) return std::move(attempt.bookings);
     if (!with_amounts_) {
       undo(attempt);
@@ -98,7 +239,7 @@ class GangPlacement {
     for (const Domain* domain : fullest_first(levels)) {
       RoomIndex index(room_);
       index.restrict_to(books_.table, domain->nodes);
-      Attempt attempt = place_all(index);
+      Attempt attempt = place_in_any_order(index);
       const bool complete = attempt.lacking_group < 0;
       if (!complete) undo(attempt);
       if (complete || best_.lacking_group < 0 || attempt.bookings.size() > best_.bookings.size())
@@ -145,9 +286,7 @@ class GangPlacement {
       const NodeClass& equal = index.at(number);
       if (!eligible_.kinds[static_cast<size_t>(equal.kind)] || eligible_.is_shut(node)) continue;
       for (const Resource resource : kResources) {
-        const int64_t on_node = resource == Resource::kGpu   ? equal.room.gpu_milli
-                                : resource == Resource::kCpu ? equal.room.cpu_milli
-                                                             : equal.room.memory_bytes;
+        const int64_t on_node = amount_in(equal.room, resource);
         if (on_node > 0) free[resource] = std::min(free[resource] + on_node, 2 * kUnlimited);
       }
     }
@@ -165,7 +304,7 @@ class GangPlacement {
   Shortage topology_shortage() {
     RoomIndex& index = books_.index(room_);
     index.settle(books_.table);
-    const Attempt attempt = place_all(index);
+    const Attempt attempt = place_in_any_order(index);
     if (attempt.lacking_group >= 0) return shortage_after(attempt);
     undo(attempt);
     for (const Booking& booking : best_.bookings) books_.take(booking, room_);
@@ -194,7 +333,7 @@ class GangPlacement {
   const Gang& gang_;
   const std::vector<int>& counts_;
   FreeWhen room_;
-  Packing packing_;
+  PlaceOrder order_;  ///< of the groups, with the packing that was asked for
   bool with_amounts_;
   const std::vector<Booking>& beside_;
   Eligible eligible_;
@@ -236,12 +375,12 @@ std::optional<bool> place_without(NodeBooks& books, const std::vector<Booking>& 
   for (; lifted != reserved.end() && placed < *group; ++lifted) {
     NodeEntry& entry = books.table.at(lifted->node);
     placed -= hold(entry, lifted->node);
-    entry.later.remove(*lifted);
+    entry.kept.remove(*lifted);
     placed += hold(entry, lifted->node);
   }
   while (lifted != reserved.begin()) {
     --lifted;
-    books.table.at(lifted->node).later.add(*lifted);
+    books.table.at(lifted->node).kept.add(*lifted);
   }
   return placed >= *group;
 }

@@ -131,6 +131,62 @@ TEST(Placement, TheShortageNamesTheGroupThatDoesNotFit) {
   EXPECT_EQ(placed.error().claim, gpus(4));
 }
 
+// The first group takes the only node on which the last group fits.
+
+TEST(Placement, TriesTheLargestTasksFirstIfTheOrderOfTheGroupsFindsNoRoom) {
+  Nodes nodes = nodes_of({node_of("a", 8, 64), node_of("b", 0, 16)});
+  const Gang cluster{.groups = {{.claim = cpus(1), .count = 1, .minimum = 1},
+                                {.claim = gpus(1, 8), .count = 7, .minimum = 7},
+                                {.claim = cpus(16), .count = 1, .minimum = 1}}};
+  EXPECT_FALSE(nodes.could_never_hold(cluster));
+
+  EXPECT_EQ(where(nodes, cluster), "a a a a a a a a b");
+}
+
+TEST(Placement, TriesToPackIfSpreadTasksFindNoRoom) {
+  Nodes nodes = nodes_of({node_of("a", 8), node_of("b", 4)});
+  Gang cluster{.groups = {{.claim = gpus(1)}, {.claim = gpus(8)}}};
+  cluster.packing = Packing::kSpread;
+  EXPECT_FALSE(nodes.could_never_hold(cluster));
+
+  EXPECT_EQ(where(nodes, cluster), "b a");
+}
+
+TEST(Placement, TriesOtherOrdersWithinEachDomain) {
+  Node a = node_of("a", 8, 64);
+  Node b = node_of("b", 0, 16);
+  Node c = node_of("c", 1, 64);
+  a.topology = b.topology = {{"rack", "r1"}};
+  c.topology = {{"rack", "r2"}};
+  Nodes nodes = nodes_of({a, b, c});
+  Gang cluster{.groups = {{.claim = cpus(1)}, {.claim = gpus(7, 56)}, {.claim = cpus(16)}}};
+  cluster.required_topology = "rack";
+
+  EXPECT_EQ(where(nodes, cluster), "a a b");
+}
+
+TEST(Placement, TriesOtherOrdersForResourcesThatBecomeFree) {
+  Nodes nodes = nodes_of({node_of("a", 8, 64), node_of("b", 0, 16)});
+  const Gang cluster{.groups = {{.claim = cpus(1)}, {.claim = gpus(7, 56)}, {.claim = cpus(16)}}};
+
+  EXPECT_EQ(where(nodes, cluster, Packing::kPack, FreeWhen::kLater), "a a b");
+}
+
+TEST(Placement, ReportsTheFirstAttemptIfNoOrderFindsRoom) {
+  Nodes nodes = nodes_of({node_of("a", 3), node_of("b", 3)});
+  const Nodes before = nodes;
+  const Gang cluster{.groups = {{.claim = gpus(2), .count = 2}, {.claim = gpus(2, 1)}}};
+
+  const auto placed = place(nodes, cluster);
+
+  ASSERT_FALSE(placed);
+  EXPECT_EQ(placed.error().placed, 2);
+  EXPECT_EQ(placed.error().claim, gpus(2, 1));
+  EXPECT_EQ(placed.error().free_gpu_milli, 6000);
+  EXPECT_EQ(placed.error().lack_gpu, 2);
+  EXPECT_TRUE(nodes == before);
+}
+
 TEST(Placement, TaskSlotsAreASeparateLimit) {
   Node node = node_of("a", 8);
   node.task_slots = 2;

@@ -74,7 +74,8 @@ struct WaitVerdict {
 
 struct WaitingGang {
   std::string id;
-  /// Shared by all gangs with this verdict, which may be a hundred thousand. Never nullptr.
+  /// Shared by all gangs with this verdict, which may be a hundred thousand. So OverCapacity::job
+  /// is empty: the reader fills in the gang's name. Never nullptr.
   std::shared_ptr<const WaitVerdict> verdict;
 
   bool operator==(const WaitingGang& other) const {

@@ -40,6 +40,7 @@ struct MakesRoomFor {
 struct TaskState {
   TaskPhase phase = TaskPhase::kOpen;
   Booking held;                     ///< node -1: its node was removed from the cluster
+  uint64_t seated = 0;              ///< Pool::seatings when it got `held`
   std::optional<Booking> promised;  ///< where the task starts next
   MakesRoomFor leaves_for;
 };
@@ -63,6 +64,7 @@ struct PoolEntry {
   Pool* pool = nullptr;
   ProjectIndex leaf = kNoProject;  ///< kNoProject: the project was never added
   std::vector<Amounts> charge;     ///< of one task in the ledger, by group
+  bool keeps_charge = false;       ///< `charge` is that of an earlier time, which was lower
   Amounts requested;               ///< as entered in the ledger
   WaitClass* waits_in = nullptr;
 };
@@ -134,8 +136,9 @@ Amounts charge_of(const PoolEntry& entry, const std::vector<int>& counts);
 struct RequestKey {
   uint64_t shape = 0;
   std::vector<int> counts;
-  uint64_t gang =
-      0;  ///< the gang's number if the answer depends on where its other tasks run; else 0
+  /// The gang's number if the answer depends on where its other tasks run, or the gang keeps an
+  /// earlier charge; else 0.
+  uint64_t gang = 0;
 
   auto operator<=>(const RequestKey&) const = default;
 };
@@ -241,14 +244,19 @@ struct OlderGang {
 };
 using GangSet = std::set<GangState*, OlderGang>;
 
-/// Resources reserved for a waiting gang. The bookings are reserved in the nodes: no other gang
-/// gets these resources, now or when they become free.
+/// Resources reserved for a waiting gang. The bookings are kept in the nodes: no other gang gets
+/// these resources, now or when they become free.
 struct Reservation {
   GangState* gang = nullptr;
   ProjectIndex leaf = kNoProject;  ///< the project of the gang
   std::vector<Booking> bookings;
-  std::optional<Time> start;  ///< when all of them are free; nothing: unknown
-  bool within_quota = false;  ///< the project stays within its quota with this gang
+  std::vector<NodeIndex> nodes;  ///< of the bookings, ascending
+  std::optional<Time> start;     ///< when all of them are free; nothing: unknown
+  bool within_quota = false;     ///< the project stays within its quota with this gang
+  bool lifted = false;           ///< the bookings are not in the books at present
+  // Without a start: the gang starts when the tasks that ran on these nodes have ended.
+  std::vector<NodeIndex> emptied;  ///< ascending
+  uint64_t seatings = 0;           ///< Pool::seatings when it was made
 };
 
 struct Pool {
@@ -278,11 +286,15 @@ struct Pool {
   std::set<ProjectIndex> contested;
   ProjectRankings rankings;
   Amounts least_charge = kBoundless;  ///< no class, past or present, is charged less
-  int cordoned = 0;                   ///< number of cordoned nodes
-  int gangs = 0;                      ///< number of gangs that may use it
-  bool had_nodes = false;             ///< and so may have a history of usage
+  /// The Nodes::smallest_gpu_memory() under which the gangs are charged.
+  int64_t charged_by_memory = 0;
+  int cordoned = 0;        ///< number of cordoned nodes
+  int gangs = 0;           ///< number of gangs that may use it
+  bool had_nodes = false;  ///< and so may have a history of usage
   std::set<std::tuple<Time, uint64_t, GangState*>> expected_ends;
-  std::vector<Reservation> kept;  ///< of gangs past Options::patience, until they start
+  std::vector<Reservation> kept;   ///< of gangs past Options::patience, until they start
+  std::vector<Reservation> timed;  ///< with a start; exist only as long as a Reservations object
+  uint64_t seatings = 0;           ///< number of tasks that got a place so far
 
   // Changes since the last plan.
   bool dirty = true;
@@ -296,6 +308,7 @@ struct Pool {
   bool deferred = false;         ///< a gang waits for the second round of allocate()
   bool unfinished = false;       ///< the next plan continues with trials
   std::optional<Time> again_at;
+  std::optional<Time> planned_at;  ///< the time of the latest plan
 
   void tell_later(WaitClass& waiting) {
     if (!std::exchange(waiting.needs_explanation, true)) to_explain.push_back(&waiting);

@@ -148,10 +148,23 @@ Amounts Scheduler::free(const std::string& node) const {
   return nodes.free(*nodes.find(node), FreeWhen::kNow);
 }
 
+bool Scheduler::lacks_gpus(const std::string& node) const {
+  const auto pool = state_->pool_of_node.find(node);
+  if (pool == state_->pool_of_node.end()) return false;
+  const Nodes& nodes = pool->second->nodes;
+  return nodes.holds_missing_gpus(*nodes.find(node));
+}
+
 bool Scheduler::is_stale() const {
   return std::any_of(state_->pools.begin(), state_->pools.end(), [](const auto& named) {
     settle_books(*named.second);
     return muster::schedule::is_stale(*named.second);
+  });
+}
+
+bool Scheduler::has_wrong_node_books() const {
+  return std::any_of(state_->pools.begin(), state_->pools.end(), [](const auto& named) {
+    return muster::schedule::has_wrong_node_books(*named.second);
   });
 }
 
@@ -215,6 +228,7 @@ class Outlook {
   bool starts_now(Pool& pool, const PlacementRequest& request, Forecast& forecast) {
     if (pool.ledger.refuses(request.entry.leaf, request.charge, gang_.gang.preemptible))
       return false;
+    if (held_at_limit(pool, request) != nullptr) return false;
     Reservations reservations(cycle_, pool);
     keep_room_for_those_before(cycle_, pool, *request.entry.waits_in, reservations);
     const Reservations::Placed placed = reservations.place(request);

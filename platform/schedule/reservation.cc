@@ -1,8 +1,11 @@
 #include "schedule/reservation.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "schedule/explain.h"
+#include "schedule/gang_books.h"
 #include "schedule/trial.h"
 
 namespace muster::schedule {
@@ -16,7 +19,7 @@ constexpr int kMostEnds = 4096;
 void lift_own(Trial& trial, const Pool& pool, const GangState& gang) {
   for (const Reservation& kept : pool.kept) {
     if (kept.gang != &gang) continue;
-    for (const Booking& booking : kept.bookings) trial.unreserve(booking);
+    for (const Booking& booking : kept.bookings) trial.unkeep(booking);
   }
 }
 
@@ -34,6 +37,17 @@ bool fits_later(Trial& trial, Pool& pool, const PlacementRequest& request,
 
 }  // namespace
 
+Amounts least_needed(const PlacementRequest& request) {
+  Amounts least;
+  for (size_t group = 0; group < request.counts.size(); ++group) {
+    const Claim& claim = request.gang.gang.groups[group].claim;
+    // The share that a part of a GPU's memory is depends on the node: zero is never too much.
+    const int64_t gpu_milli = claim.gpus * int64_t{kWholeGpu} + claim.gpu_share_milli;
+    least += Amounts{gpu_milli, claim.cpu_milli, claim.memory_bytes} * request.counts[group];
+  }
+  return least;
+}
+
 PlacementRequest request_of(const Options& options, GangState& gang, const Pool& pool,
                             const std::vector<int>& counts) {
   const PoolEntry& entry = entry_in(gang, pool);
@@ -48,7 +62,10 @@ std::optional<ShadowStart> shadow_start(Pool& pool, const PlacementRequest& requ
   Trial trial(pool);
   lift_own(trial, pool, request.gang);
   ShadowStart shadow{.start = now};
-  if (fits_later(trial, pool, request, shadow.bookings)) return shadow;
+  // An attempt to place the gang costs more than a look at what is free in total, at most.
+  const Amounts least = least_needed(request);
+  Amounts free = pool.nodes.free_in_all(FreeWhen::kLater);
+  if (least.within(free) && fits_later(trial, pool, request, shadow.bookings)) return shadow;
   const bool by_capacity =
       pool.ledger.refuses(request.entry.leaf, request.charge, request.gang.gang.preemptible)
           .has_value();
@@ -61,7 +78,10 @@ std::optional<ShadowStart> shadow_start(Pool& pool, const PlacementRequest& requ
     if (++ends > kMostEnds) break;
     bool may_help = by_capacity;
     const std::vector<Booking> held = held_bookings(*gang);
-    for (const Booking& booking : held) trial.begin_release(booking);
+    for (const Booking& booking : held) {
+      trial.begin_release(booking);
+      free += amounts_of(booking);
+    }
     for (const Booking& booking : held) {
       may_help = may_help || might_hold_one(pool.nodes, booking.node, claims, FreeWhen::kLater);
     }
@@ -69,18 +89,95 @@ std::optional<ShadowStart> shadow_start(Pool& pool, const PlacementRequest& requ
     if (leaf != kNoProject) trial.release(leaf, gang->counted, gang->gang.preemptible);
     // A gang whose expected end has passed may end at any moment.
     shadow.start = std::max(end, now);
-    if (may_help && fits_later(trial, pool, request, shadow.bookings)) return shadow;
+    if (!may_help || !least.within(free)) continue;
+    if (fits_later(trial, pool, request, shadow.bookings)) return shadow;
   }
   return std::nullopt;
 }
+
+// Which running tasks yield to the reservations on their node.
+
+namespace {
+
+std::vector<NodeIndex> different_nodes(const std::vector<Booking>& bookings) {
+  std::vector<NodeIndex> nodes;
+  for (const Booking& booking : bookings) nodes.push_back(booking.node);
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
+bool is_among(const std::vector<NodeIndex>& sorted, NodeIndex node) {
+  return std::binary_search(sorted.begin(), sorted.end(), node);
+}
+
+/// Writes the reservations that are in the books of the node into `there`, reusing its memory.
+void find_reservations_on(const Pool& pool, NodeIndex node,
+                          std::vector<const Reservation*>& there) {
+  there.clear();
+  for (const auto* const all : {&pool.kept, &pool.timed}) {
+    for (const Reservation& one : *all) {
+      if (!one.lifted && is_among(one.nodes, node)) there.push_back(&one);
+    }
+  }
+}
+
+/// Whether the reservation is for the time after the end of the task, which runs.
+bool outlasts(const Reservation& reservation, const GangState& gang, const TaskState& task) {
+  if (reservation.gang == &gang) return false;
+  if (reservation.start) return gang.expected_end && *gang.expected_end <= *reservation.start;
+  return task.seated <= reservation.seatings && is_among(reservation.emptied, task.held.node);
+}
+
+/// A task yields only if every reservation on its node begins after the task ends.
+bool has_to_yield(const std::vector<const Reservation*>& there, const GangState& gang,
+                  const TaskState& task) {
+  return !there.empty() && std::all_of(there.begin(), there.end(), [&](const Reservation* one) {
+    return outlasts(*one, gang, task);
+  });
+}
+
+/// Call when reservations on these nodes came or went, or were lifted or put back.
+void settle_yielding(Pool& pool, const std::vector<NodeIndex>& nodes) {
+  std::vector<const Reservation*> there;
+  for (const NodeIndex node : nodes) {
+    const std::vector<Tenant>& tenants = pool.tenants_of(node);
+    if (tenants.empty()) continue;
+    find_reservations_on(pool, node, there);
+    for (const Tenant& tenant : tenants) {
+      TaskState& task = tenant.gang->tasks[static_cast<size_t>(tenant.task)];
+      if (task.phase != TaskPhase::kRunning) continue;
+      pool.nodes.set_yields(task.held, has_to_yield(there, *tenant.gang, task));
+    }
+  }
+}
+
+void add_reservation(Pool& pool, std::vector<Reservation>& to, Reservation reservation) {
+  for (const Booking& booking : reservation.bookings) pool.nodes.keep(booking);
+  reservation.nodes = different_nodes(reservation.bookings);
+  std::erase_if(reservation.emptied,
+                [&](NodeIndex node) { return !is_among(reservation.nodes, node); });
+  std::sort(reservation.emptied.begin(), reservation.emptied.end());
+  reservation.seatings = pool.seatings;
+  to.push_back(std::move(reservation));
+  settle_yielding(pool, to.back().nodes);
+}
+
+}  // namespace
 
 Reservations::Reservations(const Cycle& cycle, Pool& pool) : cycle_(cycle), pool_(pool) {}
 
 Reservations::~Reservations() {
   put_back_all();
-  for (const Reservation& timed : timed_) {
-    for (const Booking& booking : timed.bookings) pool_.nodes.unreserve(booking);
+  const std::vector<Reservation> timed = std::exchange(pool_.timed, {});
+  for (const Reservation& one : timed) {
+    for (const Booking& booking : one.bookings) pool_.nodes.unkeep(booking);
+    settle_yielding(pool_, one.nodes);
   }
+}
+
+void Reservations::started(const std::vector<Booking>& bookings) {
+  if (!pool_.timed.empty()) settle_yielding(pool_, different_nodes(bookings));
 }
 
 bool Reservations::is_within_quota(const PlacementRequest& request) const {
@@ -89,7 +186,7 @@ bool Reservations::is_within_quota(const PlacementRequest& request) const {
 
 /// Which reservations the gang must respect.
 std::vector<bool> Reservations::honoured_by(const PlacementRequest& request,
-                                            const std::vector<const Reservation*>& existing) const {
+                                            const std::vector<Reservation*>& existing) const {
   std::vector<bool> honoured(existing.size());
   std::optional<bool> within_quota;
   const auto is_within = [&] {
@@ -110,31 +207,33 @@ std::vector<bool> Reservations::honoured_by(const PlacementRequest& request,
   return honoured;
 }
 
-std::vector<const Reservation*> Reservations::all() const {
-  std::vector<const Reservation*> all;
-  for (const Reservation& kept : pool_.kept) all.push_back(&kept);
-  for (const Reservation& timed : timed_) all.push_back(&timed);
+std::vector<Reservation*> Reservations::all() const {
+  std::vector<Reservation*> all;
+  for (Reservation& kept : pool_.kept) all.push_back(&kept);
+  for (Reservation& timed : pool_.timed) all.push_back(&timed);
   return all;
 }
 
-void Reservations::lift(const Reservation& reservation) {
-  if (!lifted_.insert(reservation.gang).second) return;
-  for (const Booking& booking : reservation.bookings) pool_.nodes.unreserve(booking);
+void Reservations::lift(Reservation& reservation) {
+  if (std::exchange(reservation.lifted, true)) return;
+  for (const Booking& booking : reservation.bookings) pool_.nodes.unkeep(booking);
+  settle_yielding(pool_, reservation.nodes);
 }
 
-void Reservations::put_back(const Reservation& reservation) {
-  if (lifted_.erase(reservation.gang) == 0) return;
-  for (const Booking& booking : reservation.bookings) pool_.nodes.reserve(booking);
+void Reservations::put_back(Reservation& reservation) {
+  if (!std::exchange(reservation.lifted, false)) return;
+  for (const Booking& booking : reservation.bookings) pool_.nodes.keep(booking);
+  settle_yielding(pool_, reservation.nodes);
 }
 
 void Reservations::put_back_all() {
-  for (const Reservation* const one : all()) put_back(*one);
+  for (Reservation* const one : all()) put_back(*one);
 }
 
 /// False if the gang, which has found no place, finds none without these reservations either: no
 /// task of it fits on their nodes, whose resources are still in use. Most plans see reservations of
 /// this kind, and to lift them changes the index of each of their nodes.
-bool Reservations::would_help(const std::vector<const Reservation*>& lifted,
+bool Reservations::would_help(const std::vector<Reservation*>& lifted,
                               const PlacementRequest& request) const {
   std::vector<Claim> claims;
   for (size_t group = 0; group < request.counts.size(); ++group) {
@@ -148,7 +247,7 @@ bool Reservations::would_help(const std::vector<const Reservation*>& lifted,
 }
 
 /// Whether the gang, which has just found no place, would fit without these reservations.
-bool Reservations::fits_without(const std::vector<const Reservation*>& honoured,
+bool Reservations::fits_without(const std::vector<Reservation*>& honoured,
                                 const PlacementRequest& request, const Shortage& shortage) {
   if (honoured.empty()) return false;
   std::vector<Booking> reserved;
@@ -159,12 +258,12 @@ bool Reservations::fits_without(const std::vector<const Reservation*>& honoured,
       pool_.nodes.would_fit_without(reserved, request.gang.gang, request.counts, shortage);
   if (counted) return *counted;
   if (!would_help(honoured, request)) return false;
-  for (const Reservation* const one : honoured) lift(*one);
+  for (Reservation* const one : honoured) lift(*one);
   const auto placed = place_now(request);
   if (placed) {
     for (const Booking& booking : *placed) pool_.nodes.unbook(booking);
   }
-  for (const Reservation* const one : honoured) put_back(*one);
+  for (Reservation* const one : honoured) put_back(*one);
   return placed.ok();
 }
 
@@ -177,16 +276,16 @@ base::Result<std::vector<Booking>, Shortage> Reservations::place_now(
 
 Reservations::Placed Reservations::place(const PlacementRequest& request,
                                          const SharedRequest* ask) {
-  const std::vector<const Reservation*> existing = all();
+  const std::vector<Reservation*> existing = all();
   std::pair key(ask, honoured_by(request, existing));
   if (ask != nullptr) {
     const auto refused = refused_.find(key);
     if (refused != refused_.end()) return refused->second;
   }
-  const Reservation* own = nullptr;
-  std::vector<const Reservation*> honoured;
+  Reservation* own = nullptr;
+  std::vector<Reservation*> honoured;
   for (size_t i = 0; i < existing.size(); ++i) {
-    const Reservation* const one = existing[i];
+    Reservation* const one = existing[i];
     if (one->gang == &request.gang) own = one;
     if (key.second[i]) {
       honoured.push_back(one);
@@ -227,17 +326,17 @@ void Reservations::blocked(const PlacementRequest& request) {
   put_back_all();
   std::optional<ShadowStart> shadow = shadow_start(pool_, request, cycle_.now);
   if (!shadow || shadow->start <= cycle_.now) return;
-  for (const Booking& booking : shadow->bookings) pool_.nodes.reserve(booking);
-  timed_.push_back({.gang = &request.gang,
-                    .leaf = request.entry.leaf,
-                    .bookings = std::move(shadow->bookings),
-                    .start = shadow->start,
-                    .within_quota = is_within_quota(request)});
+  add_reservation(pool_, pool_.timed,
+                  {.gang = &request.gang,
+                   .leaf = request.entry.leaf,
+                   .bookings = std::move(shadow->bookings),
+                   .start = shadow->start,
+                   .within_quota = is_within_quota(request)});
 }
 
 std::optional<Time> Reservations::latest_start() const {
   std::optional<Time> latest;
-  for (const Reservation& timed : timed_) {
+  for (const Reservation& timed : pool_.timed) {
     if (!latest || *timed.start > *latest) latest = timed.start;
   }
   return latest;
@@ -247,12 +346,155 @@ void drop_reservation(Pool& pool, const GangState& gang) {
   const auto kept = std::find_if(pool.kept.begin(), pool.kept.end(),
                                  [&](const Reservation& one) { return one.gang == &gang; });
   if (kept == pool.kept.end()) return;
-  for (const Booking& booking : kept->bookings) {
-    pool.nodes.unreserve(booking);
-    pool.grown.push_back(booking.node);
-  }
-  pool.kept.erase(kept);
+  for (const Booking& booking : kept->bookings) pool.nodes.unkeep(booking);
+  forget_reservation(pool, gang);
   pool.dirty = true;
+}
+
+void forget_reservation(Pool& pool, const GangState& gang) {
+  const auto kept = std::find_if(pool.kept.begin(), pool.kept.end(),
+                                 [&](const Reservation& one) { return one.gang == &gang; });
+  if (kept == pool.kept.end()) return;
+  const std::vector<NodeIndex> nodes = std::move(kept->nodes);
+  pool.kept.erase(kept);
+  settle_yielding(pool, nodes);
+  pool.grown.insert(pool.grown.end(), nodes.begin(), nodes.end());
+}
+
+bool review_reservations(Pool& pool) {
+  std::vector<const GangState*> over;
+  for (Reservation& kept : pool.kept) {
+    const PoolEntry& entry = entry_in(*kept.gang, pool);
+    const WaitClass* const waiting = entry.waits_in;
+    if (waiting == nullptr || waiting->only_grows() || entry.leaf != kept.leaf) {
+      over.push_back(kept.gang);
+      continue;
+    }
+    const std::vector<int>& counts = waiting->key.ask.counts;
+    const Amounts charge = charge_of(entry, counts);
+    const auto tasks = static_cast<size_t>(std::accumulate(counts.begin(), counts.end(), 0));
+    if (kept.bookings.size() != tasks ||
+        pool.ledger.refuses(entry.leaf, charge, kept.gang->gang.preemptible)) {
+      over.push_back(kept.gang);
+      continue;
+    }
+    const bool within = !pool.ledger.order_key(entry.leaf, charge).over_deserved_with_job;
+    if (std::exchange(kept.within_quota, within) != within) ++pool.epoch;
+  }
+  for (const GangState* const gang : over) drop_reservation(pool, *gang);
+  if (!over.empty()) ++pool.epoch;
+  return !over.empty();
+}
+
+// A reservation also covers what the gang will take of its project's limit and quota.
+
+namespace {
+
+/// What the gang with the reservation counts in the ledger when it starts.
+Amounts charge_of_reserved(const Pool& pool, const Reservation& kept) {
+  const PoolEntry& entry = entry_in(*kept.gang, pool);
+  return entry.waits_in == nullptr ? Amounts{} : charge_of(entry, entry.waits_in->key.ask.counts);
+}
+
+/// The project that has the gangs of both projects, at the lowest level; kNoProject: none.
+ProjectIndex common_project(const Ledger& ledger, ProjectIndex one, ProjectIndex other) {
+  if (one == other) return one;
+  const ProjectIndex sibling = ledger.siblings_above(one, other).first;
+  return sibling == kNoProject ? kNoProject : ledger.parent(sibling);
+}
+
+}  // namespace
+
+std::vector<const Reservation*> respected_limits(const Pool& pool,
+                                                 const PlacementRequest& request) {
+  std::vector<const Reservation*> respected;
+  std::optional<bool> is_over;
+  for (const Reservation& kept : pool.kept) {
+    if (kept.gang == &request.gang) break;  // the others are younger
+    if (!is_over && kept.leaf != request.entry.leaf && !kept.within_quota) {
+      is_over = pool.ledger.order_key(request.entry.leaf, request.charge).over_deserved_with_job;
+    }
+    const bool is_respected = kept.leaf == request.entry.leaf || kept.within_quota || *is_over;
+    if (is_respected) respected.push_back(&kept);
+  }
+  return respected;
+}
+
+bool may_start_reserved(const Pool& pool, const Reservation& kept) {
+  return !pool.ledger.refuses(kept.leaf, charge_of_reserved(pool, kept),
+                              kept.gang->gang.preemptible);
+}
+
+const GangState* held_at_limit(const Pool& pool, const PlacementRequest& request) {
+  if (pool.kept.empty()) return nullptr;
+  for (const Reservation* const kept : respected_limits(pool, request)) {
+    const ProjectIndex common = common_project(pool.ledger, kept->leaf, request.entry.leaf);
+    // Only gangs that are not preemptible count against a quota.
+    const bool preemptible = kept->gang->gang.preemptible || request.gang.gang.preemptible;
+    const Amounts both = request.charge + charge_of_reserved(pool, *kept);
+    if (pool.ledger.refuses(common, both, preemptible)) return kept->gang;
+  }
+  return nullptr;
+}
+
+// Promises and reservations on a node that has become too small.
+
+void drop_lost_promise(Pool& pool, GangState& gang) {
+  const bool is_lost =
+      std::any_of(gang.tasks.begin(), gang.tasks.end(), [&](const TaskState& task) {
+        return task.promised && !pool.nodes.has_reserved(*task.promised);
+      });
+  if (!is_lost) return;
+  drop_promise(gang);
+  refresh(gang);
+}
+
+void drop_what_no_longer_fits(Pool& pool, NodeIndex node) {
+  // The youngest first: the older ones may fit without them.
+  const std::vector<GangState*> promised(pool.promised.rbegin(), pool.promised.rend());
+  for (GangState* const gang : promised) {
+    const bool is_there = std::any_of(
+        gang->tasks.begin(), gang->tasks.end(),
+        [&](const TaskState& task) { return task.promised && task.promised->node == node; });
+    if (is_there) drop_lost_promise(pool, *gang);
+  }
+  for (size_t i = pool.kept.size(); i-- > 0;) {
+    const std::vector<Booking>& bookings = pool.kept[i].bookings;
+    const bool lacks_room =
+        std::any_of(bookings.begin(), bookings.end(), [&](const Booking& booking) {
+          return booking.node == node && !pool.nodes.has_kept(booking);
+        });
+    if (lacks_room) drop_reservation(pool, *pool.kept[i].gang);
+  }
+}
+
+bool has_wrong_node_books(Pool& pool) {
+  Nodes fresh;
+  for (const NodeIndex node : pool.nodes.all()) fresh.set(pool.nodes.node(node));
+  const auto there = [&](Booking booking) {
+    booking.node = *fresh.find(pool.nodes.node(booking.node).name);
+    return booking;
+  };
+  std::vector<const Reservation*> reserved;
+  for (const NodeIndex node : pool.nodes.all()) {
+    find_reservations_on(pool, node, reserved);
+    for (const Tenant& tenant : pool.tenants_of(node)) {
+      const TaskState& task = tenant.gang->tasks[static_cast<size_t>(tenant.task)];
+      fresh.book(there(task.held));
+      if (task.phase == TaskPhase::kLeaving) fresh.begin_release(there(task.held));
+      const bool is_running = task.phase == TaskPhase::kRunning;
+      if (is_running && task.held.yields != has_to_yield(reserved, *tenant.gang, task)) return true;
+    }
+  }
+  for (const GangState* const gang : pool.promised) {
+    for (const TaskState& task : gang->tasks) {
+      if (task.promised) fresh.reserve(there(*task.promised));
+    }
+  }
+  for (const Reservation& kept : pool.kept) {
+    for (const Booking& booking : kept.bookings) fresh.keep(there(booking));
+  }
+  return !(fresh == pool.nodes);
 }
 
 // Reservations for gangs that have waited too long while the ends of running gangs are unknown.
@@ -303,18 +545,23 @@ std::vector<NodeWait> waits_for_nodes(const Pool& pool) {
   return waits;
 }
 
-/// The placement of the gang on the first nodes of `waits`, as if their tasks had ended.
+/// The placement of the gang on the first nodes of `waits`, as if their tasks had ended; `emptied`
+/// gets these nodes.
 std::optional<std::vector<Booking>> choose_room(Pool& pool, const PlacementRequest& request,
-                                                const std::vector<NodeWait>& waits) {
+                                                const std::vector<NodeWait>& waits,
+                                                std::vector<NodeIndex>& emptied) {
   Trial trial(pool);
   std::vector<Claim> claims;
   for (size_t group = 0; group < request.counts.size(); ++group) {
     if (request.counts[group] > 0) claims.push_back(request.gang.gang.groups[group].claim);
   }
   for (const NodeWait& wait : waits) {
+    emptied.push_back(wait.node);
     for (const Tenant& tenant : pool.tenants_of(wait.node)) {
       const TaskState& task = tenant.gang->tasks[static_cast<size_t>(tenant.task)];
-      if (task.phase == TaskPhase::kRunning) trial.begin_release(task.held);
+      // The gang's own tasks continue.
+      const bool ends = task.phase == TaskPhase::kRunning && tenant.gang != &request.gang;
+      if (ends) trial.begin_release(task.held);
     }
     if (!might_hold_one(pool.nodes, wait.node, claims, FreeWhen::kLater)) continue;
     auto placed = trial.place_later(request.gang.gang, request.counts, request.packing,
@@ -327,15 +574,19 @@ std::optional<std::vector<Booking>> choose_room(Pool& pool, const PlacementReque
 void keep_room(Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& waiting,
                const std::vector<NodeWait>& waits) {
   const PlacementRequest request = request_of(cycle.options, gang, pool, waiting.key.ask.counts);
-  std::optional<std::vector<Booking>> room = choose_room(pool, request, waits);
+  // A gang that started in this plan may have used up the limit.
+  if (pool.ledger.refuses(waiting.leaf, request.charge, gang.gang.preemptible)) return;
+  std::vector<NodeIndex> emptied;
+  std::optional<std::vector<Booking>> room = choose_room(pool, request, waits, emptied);
   if (!room) return;
-  for (const Booking& booking : *room) pool.nodes.reserve(booking);
   const bool within_quota =
       !pool.ledger.order_key(waiting.leaf, request.charge).over_deserved_with_job;
-  pool.kept.push_back({.gang = &gang,
-                       .leaf = waiting.leaf,
-                       .bookings = *std::move(room),
-                       .within_quota = within_quota});
+  add_reservation(pool, pool.kept,
+                  {.gang = &gang,
+                   .leaf = waiting.leaf,
+                   .bookings = *std::move(room),
+                   .within_quota = within_quota,
+                   .emptied = std::move(emptied)});
 }
 
 /// Whether a gang can get a reservation now; else looks again when the next gang's patience is
@@ -361,6 +612,8 @@ bool anybody_lost_patience(const Cycle& cycle, Pool& pool) {
 }  // namespace
 
 void lose_patience(Cycle& cycle, Pool& pool) {
+  // What these leave goes to other gangs in the next plan.
+  if (review_reservations(pool)) pool.look_again_at(cycle.now);
   const auto most = static_cast<size_t>(std::max(cycle.options.reservations, 0));
   if (cycle.options.policy == Policy::kFifo || pool.kept.size() >= most) return;
   if (!anybody_lost_patience(cycle, pool)) return;
@@ -376,7 +629,9 @@ void lose_patience(Cycle& cycle, Pool& pool) {
     if (waiting == nullptr) return;
     GangState& gang = waiting->head();
     const bool lost = gang.gang.submitted + cycle.options.patience <= cycle.now;
-    if (lost && !is_kept_room(pool, gang)) {
+    const bool may_get_one = lost && !is_kept_room(pool, gang);
+    if (may_get_one && held_at_limit(pool, request_of(cycle.options, gang, pool,
+                                                      waiting->key.ask.counts)) == nullptr) {
       if (waits.empty()) waits = waits_for_nodes(pool);
       keep_room(cycle, pool, gang, *waiting, waits);
     }

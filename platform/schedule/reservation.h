@@ -4,18 +4,21 @@
 // If the ends of running gangs are known (time limits), a blocked gang gets the earliest start that
 // these ends allow, and gangs that end before that start may pass (backfill). Otherwise, a gang
 // that has waited longer than Options::patience gets nodes, those that are expected to be free
-// first, and no other gang gets resources that become free there.
+// first, and no other gang gets what it needs there.
 //
 // The bound: a gang that is among the first Options::reservations blocked gangs when its patience
 // ends starts at the latest one plan after the last task on the chosen nodes has ended. If all
 // running gangs have time limits, it starts no later than its first reserved start. Two things
 // precede a reservation: gangs that are served before it (until its patience ends), and quotas: a
 // reservation of a gang over its project's quota does not keep another project from its quota.
+//
+// The tasks whose end a reservation waits for yield to it (Booking::yields). Another gang starts on
+// the same node if it fits beside the running tasks, and also beside the reservations once these
+// tasks have ended.
 #pragma once
 
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -33,6 +36,9 @@ struct PlacementRequest {
 };
 PlacementRequest request_of(const Options& options, GangState& gang, const Pool& pool,
                             const std::vector<int>& counts);
+
+/// What the tasks of the request take at least, in total.
+Amounts least_needed(const PlacementRequest& request);
 
 /// The earliest start that the expected ends of running gangs allow, with the placement; nothing if
 /// there is none. Undoes its changes of `pool`.
@@ -62,41 +68,63 @@ class Reservations {
   Placed place(const PlacementRequest& request, const SharedRequest* ask = nullptr);
   /// The gang did not fit: makes a reservation if the gang is among the first blocked ones.
   void blocked(const PlacementRequest& request);
+  /// A gang has started on `bookings`: it may end before a reservation with a start begins.
+  void started(const std::vector<Booking>& bookings);
   bool takes_more() const;
   /// Whether gangs that end in time may pass a reservation.
-  bool any_with_start() const { return !timed_.empty(); }
+  bool any_with_start() const { return !pool_.timed.empty(); }
   std::optional<Time> latest_start() const;
 
  private:
   std::vector<bool> honoured_by(const PlacementRequest& request,
-                                const std::vector<const Reservation*>& existing) const;
+                                const std::vector<Reservation*>& existing) const;
   bool is_within_quota(const PlacementRequest& request) const;
-  bool would_help(const std::vector<const Reservation*>& lifted,
-                  const PlacementRequest& request) const;
-  bool fits_without(const std::vector<const Reservation*>& honoured,
-                    const PlacementRequest& request, const Shortage& shortage);
+  bool would_help(const std::vector<Reservation*>& lifted, const PlacementRequest& request) const;
+  bool fits_without(const std::vector<Reservation*>& honoured, const PlacementRequest& request,
+                    const Shortage& shortage);
   base::Result<std::vector<Booking>, Shortage> place_now(const PlacementRequest& request);
-  std::vector<const Reservation*> all() const;
-  void lift(const Reservation& reservation);
-  void put_back(const Reservation& reservation);
+  std::vector<Reservation*> all() const;
+  // The next placement mostly lifts the same reservations: putting them back only when needed saves
+  // most updates of the nodes' index.
+  void lift(Reservation& reservation);
+  void put_back(Reservation& reservation);
   void put_back_all();
 
   const Cycle& cycle_;
   Pool& pool_;
-  /// The gangs whose reservations are not in the books at present. The next placement mostly lifts
-  /// the same ones: putting them back only when needed saves most updates of the nodes' index.
-  std::set<const GangState*> lifted_;
   /// Requests that found no place since the last gang started, with the reservations that they had
   /// to respect, in the order of all(): the same request finds none again. There may be thousands
   /// of classes with one request, one for each project.
   std::map<std::pair<const SharedRequest*, std::vector<bool>>, Placed> refused_;
-  std::vector<Reservation> timed_;
   int blocked_ = 0;
 };
 
-/// Makes reservations for gangs past their patience, and drops the reservations of gangs that no
-/// longer wait.
+/// The reservations of gangs past their patience that the gang must not break by the use of a limit
+/// or quota. A gang that has a reservation itself must respect the older ones.
+std::vector<const Reservation*> respected_limits(const Pool& pool, const PlacementRequest& request);
+/// Whether no limit or quota keeps the gang with the reservation from starting.
+bool may_start_reserved(const Pool& pool, const Reservation& kept);
+/// The gang that could not use its reservation if this gang started first, because a limit or quota
+/// does not suffice for both; nullptr: none.
+const GangState* held_at_limit(const Pool& pool, const PlacementRequest& request);
+
+/// Makes reservations for gangs past their patience, after review_reservations().
 void lose_patience(Cycle& cycle, Pool& pool);
+/// Drops the reservations of gangs that no longer wait, that request another number of tasks, or
+/// that a limit or quota keeps from starting; and determines again which others are within the
+/// quota. Returns whether any was dropped.
+bool review_reservations(Pool& pool);
 void drop_reservation(Pool& pool, const GangState& gang);
+/// As drop_reservation(), if a committed trial has given the resources back.
+void forget_reservation(Pool& pool, const GangState& gang);
+
+/// Drops the promises of a gang if one of them no longer has its resources.
+void drop_lost_promise(Pool& pool, GangState& gang);
+/// Call when the node has changed: drops the promises and reservations that no longer fit there.
+void drop_what_no_longer_fits(Pool& pool, NodeIndex node);
+
+/// Whether the books of the nodes differ from those of the tasks, promises and reservations. For
+/// tests; costs more than a plan.
+bool has_wrong_node_books(Pool& pool);
 
 }  // namespace muster::schedule

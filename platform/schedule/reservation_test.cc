@@ -65,6 +65,122 @@ TEST(Reservation, HoldsForItsDevicesAloneAndNotForAllOfANode) {
   EXPECT_EQ(started(stage.plan()), (Ids{"small"}));
 }
 
+Gang with_cpus(Gang gang, int64_t cpus) {
+  gang.groups[0].claim.cpu_milli = cpus * 1000;
+  return gang;
+}
+
+Node node_with_cpus(int gpus, int64_t cpus) {
+  Node one = node("n0", gpus);
+  one.cpu_milli = cpus * 1000;
+  return one;
+}
+
+// The reservation is for the time after the end of "a": what that task holds does not count twice.
+TEST(Reservation, KeepsNoGangFromResourcesThatItLeaves) {
+  for (const bool is_end_known : {true, false}) {
+    Stage stage({node_with_cpus(8, 96)}, one_ample_project());
+    Gang running = with_cpus(gang("a", "q", 6), 72);
+    if (is_end_known) running = limited(running, std::chrono::hours(1));
+    stage.run(running, {"n0"});
+    stage.wait(with_cpus(gang("b", "q", 4), 64));
+    stage.plan();
+    if (!is_end_known) stage.now += std::chrono::minutes(11);
+    stage.plan();
+
+    stage.wait(with_cpus(gang("d", "q", 1), 8));
+    EXPECT_EQ(started(stage.plan()), (Ids{"d"})) << is_end_known;
+    stage.end("a");
+    EXPECT_EQ(started(stage.plan()), (Ids{"b"})) << "it was not delayed";
+  }
+}
+
+TEST(Reservation, KeepsGangsFromStartingThatWouldDelayIt) {
+  Stage stage({node_with_cpus(8, 96)}, one_ample_project());
+  stage.run(with_cpus(gang("a", "q", 6), 40), {"n0"});
+  stage.wait(with_cpus(gang("b", "q", 4), 64));
+  stage.plan();
+  stage.now += std::chrono::minutes(11);
+  stage.plan();
+
+  stage.wait(with_cpus(gang("d", "q", 1), 40));
+  stage.wait(with_cpus(gang("e", "q", 1), 32));
+  const Plan plan = stage.plan();
+  EXPECT_EQ(started(plan), (Ids{"e"}));
+  EXPECT_EQ(reason_of(plan, "d").constraint, Constraint::kReserved);
+  stage.wait(with_cpus(gang("f", "q", 1), 8));
+  EXPECT_EQ(started(stage.plan()), (Ids{})) << "with e, it would delay b";
+  stage.end("a");
+  EXPECT_EQ(started(stage.plan()), (Ids{"b"}));
+}
+
+/// "wide" of project p waits for all GPUs of the node: two are in use, and all are reserved for it.
+/// "small" waits because of the reservation.
+class Kept : public ::testing::Test {
+ protected:
+  Kept() {
+    stage_.run(gang("r", "q", 2), {"n0"});
+    stage_.wait(gang("wide", "p", 4));
+    stage_.plan(kAllocate);
+    stage_.now += std::chrono::minutes(11);
+    stage_.plan(kAllocate);
+    stage_.wait(gang("small", "q", 2));
+    EXPECT_EQ(started(stage_.plan(kAllocate)), (Ids{}));
+  }
+
+  Ids start_with(std::vector<Project> list) {
+    stage_.scheduler.set_projects(testing::projects(std::move(list)));
+    return started(stage_.plan(kAllocate));
+  }
+
+  Stage stage_{{node("n0", 4)}, {project("p", {.deserved = 4}), project("q", {.deserved = 4})}};
+};
+
+TEST_F(Kept, EndsWhenALimitKeepsTheGangFromStarting) {
+  EXPECT_EQ(start_with({project("p", {.deserved = 4, .limit = 3}), project("q", {.deserved = 4})}),
+            (Ids{"small"}));
+}
+
+TEST_F(Kept, GivesWayToAProjectWithinItsQuotaOnceTheGangIsOverItsOwn) {
+  EXPECT_EQ(start_with({project("p", {.deserved = 3}), project("q", {.deserved = 4})}),
+            (Ids{"small"}));
+}
+
+TEST_F(Kept, EndsWithTheProjectOfTheGang) {
+  EXPECT_EQ(start_with({project("q", {.deserved = 4})}), (Ids{"small"}));
+}
+
+TEST_F(Kept, EndsWhenItsNodeBecomesTooSmall) {
+  stage_.wait(gang("one", "q", 1));
+  stage_.scheduler.set_node(node("n0", 3));
+
+  EXPECT_EQ(started(stage_.plan(kAllocate)), (Ids{"one"}));
+}
+
+TEST_F(Kept, LastsAsLongAsTheGangMayStart) {
+  EXPECT_EQ(start_with({project("p", {.deserved = 4, .limit = 4}), project("q", {.deserved = 5})}),
+            (Ids{}));
+  stage_.end("r");
+  EXPECT_EQ(started(stage_.plan(kAllocate)), (Ids{"wide"}));
+}
+
+// Beside the reservation for "b", which waits for the end of "a", "e" was started.
+TEST(Reservation, EndsWhenItsNodeBecomesTooSmallForItAndForTheTasksThatWereStartedBesideIt) {
+  Stage stage({node_with_cpus(8, 96)}, one_ample_project());
+  stage.run(with_cpus(gang("a", "q", 6), 40), {"n0"});
+  stage.wait(with_cpus(gang("b", "q", 4), 64));
+  stage.plan();
+  stage.now += std::chrono::minutes(11);
+  stage.plan();
+  stage.wait(with_cpus(gang("e", "q", 1), 32));
+  ASSERT_EQ(started(stage.plan()), (Ids{"e"}));
+
+  stage.scheduler.set_node(node_with_cpus(8, 80));
+  stage.wait(with_cpus(gang("f", "q", 1), 8));
+
+  EXPECT_EQ(started(stage.plan(kAllocate)), (Ids{"f"}));
+}
+
 TEST(Reservation, IsStrictInFifo) {
   Options options;
   options.policy = Policy::kFifo;
@@ -127,6 +243,81 @@ TEST(Starvation, AWideGangWaitsAtMostForItsPatienceAndThenForRunningGangs) {
     ASSERT_TRUE(waited) << project;
     EXPECT_LE(*waited, options.patience + kLength + seconds(1)) << project;
   }
+}
+
+/// "t" of project p runs on six of eight GPUs, and "wide" of project q, whose limit is six GPUs, has a
+/// reservation for six.
+class AtTheLimit : public ::testing::Test {
+ protected:
+  AtTheLimit() {
+    stage_.run(gang("t", "p", 6), {"n0"});
+    stage_.wait(gang("wide", "q", 6));
+    stage_.plan();
+    stage_.now += std::chrono::minutes(11);
+    stage_.plan();
+  }
+
+  Stage stage_{{node("n0", 8)},
+               {project("p", {.deserved = 8}), project("q", {.deserved = 6, .limit = 6})}};
+};
+
+TEST_F(AtTheLimit, AReservationAlsoCoversTheLimitOfTheProject) {
+  stage_.wait(gang("small", "q", 2));
+  const Plan plan = stage_.plan();
+  EXPECT_EQ(started(plan), (Ids{})) << "the limit would not suffice for both";
+  const Told reason = reason_of(plan, "small");
+  EXPECT_EQ(reason.constraint, Constraint::kReserved) << reason.text;
+  EXPECT_NE(reason.text.find("'wide'"), std::string::npos) << reason.text;
+  EXPECT_EQ(stage_.scheduler.explain("small", stage_.now).constraint, Constraint::kReserved);
+  EXPECT_TRUE(stage_.scheduler.forecast(gang("next", "q", 2), stage_.now).start.empty());
+
+  stage_.wait(gang("other", "p", 2));
+  EXPECT_EQ(started(stage_.plan()), (Ids{"other"})) << "another project has another limit";
+  stage_.end("t");
+  EXPECT_EQ(started(stage_.plan()), (Ids{"wide"}));
+  stage_.end("wide");
+  EXPECT_EQ(started(stage_.plan()), (Ids{"small"}));
+}
+
+TEST_F(AtTheLimit, TheReservationEndsWithItsGang) {
+  stage_.wait(gang("small", "q", 2));
+  ASSERT_EQ(started(stage_.plan()), (Ids{}));
+  stage_.end("wide");
+  EXPECT_EQ(started(stage_.plan()), (Ids{"small"}));
+}
+
+TEST(Starvation, AMoreImportantGangOfTheProjectTakesTheLimitNotByEvictionEither) {
+  Stage stage({node("n0", 8)},
+              {project("p", {.deserved = 8}), project("q", {.deserved = 5, .limit = 5})});
+  stage.run(gang("t", "p", 4), {"n0"});
+  stage.run(gang("low", "q", 1), {"n0"});
+  stage.wait(gang("wide", "q", 4));
+  stage.plan();
+  stage.now += std::chrono::minutes(11);
+  stage.plan();
+
+  stage.wait(gang("high", "q", 4, 1, testing::kBuildPreempt));
+  EXPECT_EQ(testing::evicted(stage.plan()), (Ids{}));
+  stage.end("t");
+  EXPECT_EQ(started(stage.plan()), (Ids{"wide"}));
+}
+
+TEST(Starvation, TwoReservationsThatALimitDoesNotAllowTogetherDoNotBlockEachOther) {
+  Stage stage({node("n0", 8)},
+              {project("p", {.deserved = 8}), project("q", {.deserved = 6, .limit = 6})});
+  stage.run(gang("t", "p", 8), {"n0"});
+  stage.wait(gang("first", "q", 4));
+  stage.wait(gang("second", "q", 3));
+  stage.plan();
+  stage.now += std::chrono::minutes(11);
+  stage.plan();
+  stage.wait(gang("other", "p", 4));
+  stage.plan();
+
+  stage.end("t");
+  EXPECT_EQ(started(stage.plan()), (Ids{"first", "other"})) << "nothing is kept for the second";
+  stage.end("first");
+  EXPECT_EQ(started(stage.plan()), (Ids{"second"}));
 }
 
 TEST(Starvation, WithoutReservationsItWouldWaitForEver) {

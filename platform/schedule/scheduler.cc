@@ -1,6 +1,7 @@
 #include "schedule/scheduler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "schedule/cluster.h"
 #include "schedule/cycle.h"
@@ -15,14 +16,6 @@ Scheduler::Scheduler(Options options) : state_(std::make_unique<State>()) {
 Scheduler::~Scheduler() = default;
 Scheduler::Scheduler(Scheduler&&) noexcept = default;
 Scheduler& Scheduler::operator=(Scheduler&&) noexcept = default;
-
-void Scheduler::set_node(const Node& node) {
-  set_cluster_node(*state_, node);
-}
-
-void Scheduler::remove_node(const std::string& name) {
-  remove_cluster_node(*state_, name);
-}
 
 namespace {
 
@@ -44,7 +37,29 @@ void take_back_above_limits(Pool& pool) {
   }
 }
 
+/// What a part of a GPU's memory counts in the ledger depends on the smallest GPU of the pool.
+void charge_all_anew(Cluster& cluster) {
+  for (const auto& [name, pool] : cluster.pools) {
+    const int64_t smallest = pool->nodes.smallest_gpu_memory();
+    if (std::exchange(pool->charged_by_memory, smallest) == smallest) continue;
+    for (const auto& [number, gang] : cluster.by_number) {
+      if (is_listed(*gang, *pool) && charge_anew(*gang, *pool)) refresh(*gang);
+    }
+    take_back_above_limits(*pool);
+  }
+}
+
 }  // namespace
+
+void Scheduler::set_node(const Node& node) {
+  set_cluster_node(*state_, node);
+  charge_all_anew(*state_);
+}
+
+void Scheduler::remove_node(const std::string& name) {
+  remove_cluster_node(*state_, name);
+  charge_all_anew(*state_);
+}
 
 void Scheduler::set_projects(std::vector<Project> projects) {
   if (projects == state_->projects) return;
@@ -85,10 +100,33 @@ Pool& home_of(const Cluster& cluster, const GangState& gang,
   return *gang.entries.front().pool;
 }
 
+void begin_to_leave(GangState& gang, int task) {
+  if (task < 0 || static_cast<size_t>(task) >= gang.tasks.size()) return;
+  TaskState& state = gang.tasks[static_cast<size_t>(task)];
+  if (state.phase != TaskPhase::kRunning) return;
+  state.phase = TaskPhase::kLeaving;
+  if (state.held.node >= 0) gang.home->nodes.begin_release(state.held);
+}
+
+/// `before`: the tasks of the same gang when fewer of its nodes were known. From now on, a promise
+/// waits for its resources only, and not for a number of leaving tasks.
+void renew_promises(GangState& gang, Pool& home, const std::vector<TaskState>& before) {
+  for (size_t task = 0; task < before.size() && task < gang.tasks.size(); ++task) {
+    TaskState& state = gang.tasks[task];
+    if (!before[task].promised || state.phase == TaskPhase::kRunning) continue;
+    state.promised = before[task].promised;
+    home.nodes.reserve(*state.promised);
+    gang.home = &home;
+  }
+}
+
 }  // namespace
 
-void Scheduler::adopt(Gang gang, const std::vector<std::optional<TaskPlace>>& places,
-                      Time started) {
+void Scheduler::adopt(Gang gang, const std::vector<std::optional<TaskPlace>>& places, Time started,
+                      const std::vector<int>& leaving) {
+  const GangState* const known = state_->find(gang.id);
+  Pool* const home_before = known == nullptr ? nullptr : known->home;
+  const std::vector<TaskState> before = known == nullptr ? std::vector<TaskState>{} : known->tasks;
   GangState& adopted = state_->enter_gang(std::move(gang));
   const std::vector<int> groups = groups_of_tasks(adopted.gang);
   Pool& home = home_of(*state_, adopted, places);
@@ -100,6 +138,8 @@ void Scheduler::adopt(Gang gang, const std::vector<std::optional<TaskPlace>>& pl
            home.nodes.booking_of(*places[task], claim).value_or(Booking{}));
     adopted.started = started;
   }
+  for (const int task : leaving) begin_to_leave(adopted, task);
+  if (home_before == &home) renew_promises(adopted, home, before);
   refresh(adopted);
 }
 
@@ -163,6 +203,8 @@ void prepare(Pool& pool, uint64_t plan) {
   pool.again_at.reset();
   settle_books(pool);
   if (pool.usual.has_changed_enough()) pool.nodes.set_usual_claims(pool.usual.take());
+  for (const NodeIndex node : pool.grown) settle_gpu_numbers(pool, node);
+  review_reservations(pool);
   forget_shortages(pool);
 }
 
@@ -176,11 +218,13 @@ void allocate_all(Cycle& cycle, const std::vector<Pool*>& pools) {
 
 void make_room(Cycle& cycle, Pool& pool, unsigned actions) {
   if (cycle.options.policy == Policy::kFair) {
+    pool.unfinished = false;
     cycle.trials_left = kTrialsInAPlan;
     if ((actions & kConsolidate) != 0) consolidate(cycle, pool);
+    cycle.trials_left = std::max(cycle.trials_left, kLeastTrialsOfAnAction);
     if ((actions & kReclaim) != 0) reclaim(cycle, pool);
+    cycle.trials_left = std::max(cycle.trials_left, kLeastTrialsOfAnAction);
     if ((actions & kPreempt) != 0) preempt(cycle, pool);
-    pool.unfinished = cycle.trials_left <= 0;
   }
   if ((actions & kEvictStale) != 0) evict_stale(cycle, pool);
 }
@@ -191,6 +235,7 @@ Plan Scheduler::plan(Time now, unsigned actions) {
   Cycle cycle = state_->cycle(now, ++state_->plans);
   state_->drop_unused_pools();
   finish_moves(*state_);
+  charge_all_anew(*state_);
   wake_delayed(*state_, now);
   const std::vector<Pool*> pools = pools_to_plan(*state_, now);
   for (Pool* const pool : pools) prepare(*pool, cycle.number);
@@ -202,6 +247,7 @@ Plan Scheduler::plan(Time now, unsigned actions) {
     drop_empty_classes(*pool);
     end_plan(*pool);
     pool->dirty = false;
+    pool->planned_at = now;
   }
   Plan& plan = cycle.plan;
   if (!state_->delayed.empty()) plan.again_at = std::get<Time>(*state_->delayed.begin());

@@ -52,7 +52,7 @@ struct Options {
   /// Number of blocked gangs of a pool that get a reservation, in serve order.
   int reservations = 16;
   /// After this wait, a gang gets a reservation even if the ends of running gangs are unknown: no
-  /// other gang gets resources that become free on the chosen nodes. So no gang that fits waits
+  /// other gang gets what it needs on the chosen nodes. So no gang that fits waits
   /// longer than this time plus the run time of the tasks on these nodes.
   Milliseconds patience{600'000};
   /// How long a gang that was evicted for another cannot evict others.
@@ -88,8 +88,11 @@ class Scheduler {
 
   // The gangs.
   void submit(Gang gang);
-  /// Adds a running gang. `places` by task; nothing for tasks that do not run.
-  void adopt(Gang gang, const std::vector<std::optional<TaskPlace>>& places, Time started);
+  /// Adds a running gang. `places` by task; nothing for tasks that do not run. `leaving`: tasks
+  /// among them that were evicted before; released() or ended() follows. Call it again with the same
+  /// places when a node was set on which tasks of the gang run: the gang keeps its promises.
+  void adopt(Gang gang, const std::vector<std::optional<TaskPlace>>& places, Time started,
+             const std::vector<int>& leaving = {});
   /// The gang has ended or was withdrawn; its resources are free. Unknown ids are ignored, here and
   /// below.
   void ended(const std::string& id);
@@ -122,9 +125,13 @@ class Scheduler {
   /// Free thousandths of each GPU of a node, now; empty for an unknown node.
   std::vector<int> free_devices(const std::string& node) const;
   Amounts free(const std::string& node) const;
+  /// Whether the node has anonymous GPUs, and fewer than its tasks hold together.
+  bool lacks_gpus(const std::string& node) const;
   /// Whether anything that is kept from plan to plan differs from the same made anew. For tests;
   /// costs more than a plan.
   bool is_stale() const;
+  /// Whether the books of the nodes differ from the tasks, promises and reservations. For tests.
+  bool has_wrong_node_books() const;
 
  private:
   struct State;

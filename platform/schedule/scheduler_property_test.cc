@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "schedule/test_words.h"
 #include "schedule/testing.h"
@@ -90,6 +91,7 @@ class SchedulerWorld {
     for (const PlannedStart& start : plan.starts) take_start(start);
     for (const Eviction& eviction : plan.evictions) take_eviction(eviction);
     check_limits(plan);
+    check_promises(plan);
   }
 
   void release(bool all) {
@@ -300,6 +302,21 @@ class SchedulerWorld {
     }
   }
 
+  /// A gang with a promise waits only as long as tasks leave.
+  void check_promises(const Plan& plan) {
+    for (const PlannedStart& promise : plan.promises) promised_.insert(promise.id);
+    for (const auto& [id, tasks] : held) {
+      for (const auto& [task, state] : tasks) {
+        if (state.leaves) return;
+      }
+    }
+    for (const std::string& id : std::exchange(promised_, {})) {
+      if (scheduler.explain(id, now).constraint == Constraint::kReleasing) {
+        complain("no task leaves, and this gang waits for one: " + id);
+      }
+    }
+  }
+
   const Project* find_project(const std::string& name) const {
     for (const Project& project : projects) {
       if (project.name == name) return &project;
@@ -324,6 +341,7 @@ class SchedulerWorld {
 
   uint64_t next_ = 0;
   std::set<std::string> lost_some_;
+  std::set<std::string> promised_;  ///< gangs that were promised places since no task leaves
 };
 
 std::vector<Event> random_events(unsigned seed, int count, unsigned kinds) {
@@ -425,6 +443,18 @@ TEST(SchedulerProperty, OverCommitsNothingAndKeepsGangsWholeWhateverHappens) {
 TEST(SchedulerProperty, HoldsWithReservationsForWaitingGangs) {
   hold_for_seeds(40'000, 42'000, 60, kAllKinds, [](const std::vector<Event>& events) {
     return run(events, true, impatient_options());
+  });
+}
+
+TEST(SchedulerProperty, BooksOnTheNodesWhatTasksPromisesAndReservationsHold) {
+  hold_for_seeds(60'000, 61'000, 60, kAllKinds, [](const std::vector<Event>& events) {
+    SchedulerWorld world(impatient_options());
+    for (const Event& event : events) {
+      world.apply(event);
+      if (!world.fault.empty()) return world.fault;
+      if (world.scheduler.has_wrong_node_books()) return std::string("the books are wrong");
+    }
+    return std::string();
   });
 }
 

@@ -109,6 +109,65 @@ TEST(Scheduler, GivesReservedResourcesToOthersWhenTheirGangIsWithdrawn) {
   EXPECT_EQ(started(stage.plan()), (Ids{"a"}));
 }
 
+// Gangs that ran before the scheduler did.
+
+using Places = std::vector<std::optional<TaskPlace>>;
+
+TaskPlace place_on(const std::string& node, std::vector<int> devices) {
+  return {.node = node, .devices = std::move(devices), .share_milli = kWholeGpu};
+}
+
+TEST(Adopt, BooksAGangAgainOnANodeThatIsReportedLater) {
+  Stage stage({}, one_project());
+  Gang running = gang("a", "q", 2);
+  const Places places{place_on("n0", {0, 1})};
+  stage.scheduler.adopt(running, places, testing::kStart);
+
+  stage.scheduler.set_node(node("n0", 2, "second"));
+  running.pools = {kDefaultPool, "second"};
+  stage.scheduler.adopt(running, places, testing::kStart);
+
+  EXPECT_EQ(stage.scheduler.free_devices("n0"), (std::vector<int>{0, 0}));
+  EXPECT_EQ(stage.scheduler.standing("q", "second").allocated.gpu_milli, 2 * kWholeGpu);
+  EXPECT_EQ(stage.scheduler.standing("q", kDefaultPool).allocated.gpu_milli, 0);
+}
+
+TEST(Adopt, KeepsThePromisesOfAGangWhoseNodeIsReportedLater) {
+  Stage stage({node("n1", 4)}, {project("q", {.deserved = 4}), project("p", {.deserved = 0})});
+  stage.run(gang("guest", "p", 4), {"n1"});
+  const Gang grows = elastic(gang("e", "q", 1, 2), 1);
+  const Places places{place_on("n0", {0}), std::nullopt};
+  stage.scheduler.adopt(grows, places, testing::kStart);
+  const Plan plan = stage.plan();
+  ASSERT_EQ(promised(plan), (Ids{"e"}));
+
+  stage.scheduler.set_node(node("n0", 1));
+  stage.scheduler.adopt(grows, places, testing::kStart);
+
+  EXPECT_EQ(stage.scheduler.explain("e", stage.now).constraint, Constraint::kReleasing);
+  EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
+  EXPECT_EQ(started(stage.plan()), (Ids{})) << "the guest has not left";
+  stage.leave(plan);
+  const Plan next = stage.plan();
+  ASSERT_EQ(started(next), (Ids{"e"}));
+  EXPECT_EQ(next.starts[0].tasks, (std::vector<int>{1}));
+}
+
+TEST(Adopt, WaitsForTasksThatWereEvictedBeforeAsLongAsTheirNodeAnswers) {
+  Stage stage({node("n0", 2), node("n1", 2)},
+              {project("q", {.deserved = 0}), project("p", {.deserved = 4})});
+  stage.run(gang("other", "q", 2), {"n1"});
+  stage.scheduler.adopt(gang("a", "q", 2), {place_on("n0", {0, 1})}, testing::kStart, {0});
+  stage.wait(gang("b", "p", 2));
+  EXPECT_EQ(evicted(stage.plan()), (Ids{})) << "b fits when a has left";
+
+  Node silent = node("n0", 2);
+  silent.cordoned = silent.silent = true;
+  stage.scheduler.set_node(silent);
+
+  EXPECT_EQ(evicted(stage.plan()), (Ids{"other"}));
+}
+
 // Waits.
 
 TEST(Waits, ReportTheReasonOfEachGangOnce) {
@@ -255,6 +314,102 @@ TEST(Refuses, GangsThatNoPlacementOrNoLimitCanEverAllow) {
   EXPECT_FALSE(stage.scheduler.refuses(gang("x", "q", 2, 1, kBuild))) << "the quota may grow";
 }
 
+TEST(Scheduler, NamesNoGangInAReasonThatSeveralGangsShare) {
+  Stage stage({node("n0", 4)}, {project("q", {.deserved = 1, .limit = 1})});
+  stage.run(gang("a", "q", 1), {"n0"});
+  stage.wait(gang("b", "q", 1));
+  stage.wait(gang("c", "q", 1));
+
+  const Plan plan = stage.plan();
+
+  ASSERT_EQ(plan.waits.size(), 2U);
+  for (const WaitingGang& wait : plan.waits) {
+    const auto* const over = std::get_if<job::OverCapacity>(&wait.verdict->reason.what);
+    ASSERT_NE(over, nullptr);
+    EXPECT_EQ(over->job, "");
+    EXPECT_EQ(over->requested, kWholeGpu);
+  }
+}
+
+// What a gang that requests GPU memory counts in the ledger.
+
+Node node_of_memory(const std::string& name, int64_t gib) {
+  Node one = node(name, 1);
+  one.gpu_memory_bytes = gib << 30;
+  return one;
+}
+
+Gang gang_of_8_gib(const std::string& id) {
+  Gang one = gang(id, "q", 0);
+  one.groups[0].claim.gpu_memory_bytes = int64_t{8} << 30;
+  return one;
+}
+
+TEST(Charge, FollowsTheGpuMemoryOfANodeThatCameAfterTheGang) {
+  Stage stage({}, {project("q", {.deserved = 1, .limit = 1})});
+  stage.wait(gang_of_8_gib("a"));
+  stage.wait(gang_of_8_gib("b"));
+
+  stage.scheduler.set_node(node_of_memory("n0", 80));
+
+  EXPECT_EQ(started(stage.plan()), (Ids{"a", "b"}));
+  EXPECT_EQ(stage.scheduler.standing("q").allocated.gpu_milli, 200);
+}
+
+TEST(Charge, RisesForTheGangsThatWaitWhenTheSmallestGpuJoinsAndFallsForAllWhenItLeaves) {
+  Stage stage({node_of_memory("n0", 80)}, {project("q", {.deserved = 1, .limit = 1})});
+  stage.wait(gang_of_8_gib("a"));
+  stage.wait(gang_of_8_gib("b"));
+  stage.plan();
+  stage.wait(gang_of_8_gib("c"));
+
+  stage.scheduler.set_node(node_of_memory("n1", 16));
+  stage.wait(gang_of_8_gib("d"));
+
+  EXPECT_EQ(stage.scheduler.standing("q").allocated.gpu_milli, 200);
+  EXPECT_EQ(started(stage.plan()), (Ids{"c"}));
+  EXPECT_EQ(stage.scheduler.standing("q").allocated.gpu_milli, 700);
+  EXPECT_EQ(stage.scheduler.explain("d", stage.now).constraint, Constraint::kLimit);
+
+  stage.scheduler.set_node(node_of_memory("n2", 80));
+  stage.scheduler.remove_node("n1");
+  EXPECT_EQ(started(stage.plan()), (Ids{"d"}));
+  EXPECT_EQ(stage.scheduler.standing("q").allocated.gpu_milli, 400);
+  EXPECT_FALSE(stage.scheduler.is_stale());
+}
+
+TEST(Charge, RisesForARunningGangOnlyWhenItWaitsAgain) {
+  Stage stage({node_of_memory("n0", 80)}, {project("q", {.deserved = 1})});
+  stage.wait(gang_of_8_gib("a"));
+  ASSERT_EQ(started(stage.plan()), (Ids{"a"}));
+  stage.scheduler.set_node(node_of_memory("n1", 16));
+  EXPECT_EQ(stage.scheduler.standing("q").allocated.gpu_milli, 100);
+  EXPECT_EQ(stage.scheduler.standing("q").requested.gpu_milli, 100);
+
+  stage.scheduler.requeue("a");
+  EXPECT_EQ(stage.scheduler.standing("q").requested.gpu_milli, 500);
+  ASSERT_EQ(started(stage.plan()), (Ids{"a"}));
+  EXPECT_EQ(stage.scheduler.standing("q").allocated.gpu_milli, 500);
+  EXPECT_FALSE(stage.scheduler.is_stale());
+}
+
+TEST(Charge, ASmallNodeThatJoinsEvictsNoRunningGang) {
+  Stage stage({node_of_memory("n0", 80), node_of_memory("n2", 80)},
+              {project("q", {.deserved = 2}), project("p", {.deserved = 2})});
+  for (int i = 0; i < 4; ++i) {
+    Gang half = gang_of_8_gib("q" + std::to_string(i));
+    half.groups[0].claim.gpu_memory_bytes = int64_t{40} << 30;
+    stage.wait(half);
+  }
+  ASSERT_EQ(started(stage.plan()).size(), 4U) << "together they count as two GPUs";
+  stage.wait(gang("p0", "p", 1, 2));
+  ASSERT_EQ(evicted(stage.plan()), (Ids{}));
+
+  stage.scheduler.set_node(node_of_memory("n1", 16));
+
+  EXPECT_EQ(evicted(stage.plan()), (Ids{}));
+}
+
 // Mishaps.
 
 TEST(BadLuck, AQuotaBelowItsUseStopsNoRunningGang) {
@@ -297,6 +452,106 @@ TEST(BadLuck, ANodeThatVanishesTakesItsPromisesAlong) {
 
   stage.scheduler.set_node(node("n1", 2));
   EXPECT_EQ(started(stage.plan()), (Ids{"b"}));
+}
+
+TEST(BadLuck, ANodeThatBecomesTooSmallForAPromiseReleasesIt) {
+  Stage stage({node("n0", 4)}, {project("q", {.deserved = 0}), project("p", {.deserved = 4})});
+  stage.run(gang("a", "q", 4), {"n0"});
+  stage.wait(gang("b", "p", 4));
+  const Plan plan = stage.plan();
+  ASSERT_EQ(promised(plan), (Ids{"b"}));
+
+  stage.scheduler.set_node(node("n0", 3));
+  stage.leave(plan);
+  EXPECT_EQ(started(stage.plan()), (Ids{}));
+
+  stage.scheduler.set_node(node("n1", 4));
+  EXPECT_EQ(started(stage.plan()), (Ids{"b"}));
+}
+
+Node with_a_plugin(int gpus) {
+  Node one = node("n0", gpus);
+  one.anonymous_gpus = true;
+  return one;
+}
+
+TEST(BadLuck, ADevicePluginThatGivesAGpuToOthersLeavesTheRestUsable) {
+  for (const bool ends_before : {true, false}) {
+    Stage stage({with_a_plugin(8)}, one_project(8));
+    stage.run(gang("x", "q", 4), {"n0"});
+    stage.run(gang("y", "q", 4), {"n0"});
+
+    if (ends_before) stage.end("x");
+    stage.scheduler.set_node(with_a_plugin(7));
+    if (!ends_before) stage.end("x");
+    stage.wait(gang("z", "q", 3));
+    stage.wait(gang("w", "q", 1));
+
+    EXPECT_EQ(started(stage.plan()), (Ids{"z"})) << ends_before;
+    EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
+    stage.end("y");
+    EXPECT_EQ(started(stage.plan()), (Ids{"w"}));
+  }
+}
+
+std::optional<TaskPlace> gpus_of(const std::vector<int>& devices) {
+  return TaskPlace{.node = "n0", .devices = devices, .share_milli = kWholeGpu};
+}
+
+// The running task gets the free GPU, which was promised, and the promise one that becomes free.
+TEST(BadLuck, APromiseRemainsWhenADevicePluginGivesAGpuToOthersAndEnoughAreLeft) {
+  Stage stage({with_a_plugin(8)}, {project("q", {.deserved = 4}), project("p", {.deserved = 4})});
+  Gang y = gang("y", "q", 4);
+  y.sequence = 1;
+  Gang x = gang("x", "q", 3);
+  x.sequence = 2;
+  stage.scheduler.adopt(y, {gpus_of({4, 5, 6, 7})}, stage.now);
+  stage.scheduler.adopt(x, {gpus_of({0, 1, 3})}, stage.now);
+  stage.wait(gang("z", "p", 3));
+  const Plan plan = stage.plan();
+  ASSERT_EQ(evicted(plan), (Ids{"x"}));
+  ASSERT_EQ(promised(plan), (Ids{"z"}));
+
+  stage.scheduler.set_node(with_a_plugin(7));
+  EXPECT_EQ(started(stage.plan()), (Ids{}));
+  EXPECT_EQ(stage.scheduler.explain("z", stage.now).constraint, Constraint::kReleasing);
+  EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
+
+  stage.leave(plan);
+  EXPECT_EQ(started(stage.plan()), (Ids{"z"}));
+  EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
+}
+
+TEST(BadLuck, APromiseRemainsWhenADevicePluginGivesAGpuToOthersThatNoTaskHolds) {
+  Stage stage({with_a_plugin(8)}, {project("q", {.deserved = 4}), project("p", {.deserved = 4})});
+  stage.run(gang("y", "q", 4), {"n0"});
+  stage.run(gang("x", "q", 4), {"n0"});
+  stage.wait(gang("z", "p", 4));
+  const Plan plan = stage.plan();
+  ASSERT_EQ(evicted(plan), (Ids{"x"}));
+  stage.leave(plan);
+  stage.end("y");
+
+  stage.scheduler.set_node(with_a_plugin(7));
+  EXPECT_EQ(stage.scheduler.explain("z", stage.now).constraint, Constraint::kReleasing);
+  EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
+  EXPECT_EQ(started(stage.plan()), (Ids{"z"}));
+}
+
+TEST(BadLuck, APromiseOfGpusThatADevicePluginGaveToOthersIsReleased) {
+  Stage stage({with_a_plugin(8)}, {project("q", {.deserved = 4}), project("p", {.deserved = 4})});
+  stage.run(gang("x", "q", 4), {"n0"});
+  stage.run(gang("y", "q", 4), {"n0"});
+  stage.wait(gang("z", "p", 4));
+  const Plan plan = stage.plan();
+  ASSERT_EQ(promised(plan), (Ids{"z"}));
+
+  stage.scheduler.set_node(with_a_plugin(7));
+  stage.leave(plan);
+  EXPECT_EQ(started(stage.plan()), (Ids{})) << "three GPUs are free";
+
+  stage.scheduler.set_node(with_a_plugin(8));
+  EXPECT_EQ(started(stage.plan()), (Ids{"z"}));
 }
 
 TEST(BadLuck, ANodeThatComesBackSmallerTakesNothingNew) {
@@ -394,6 +649,16 @@ TEST(BadLuck, AGangThatJoinsOthersWhoseLimitWasJustRaisedHasAReason) {
                                     [](const WaitingGang& one) { return one.id == "p3"; });
   ASSERT_NE(told_p3, plan.waits.end());
   EXPECT_NE(told(*told_p3->verdict).text, "");
+}
+
+TEST(Scheduler, BackfillServesManyProjectsInOrderOfSubmission) {
+  std::vector<Project> list{project("guest", {.deserved = 0})};
+  for (int i = 0; i < 100; ++i) list.push_back(project("p" + std::to_string(i), {.deserved = 1}));
+  Stage stage({node("n0", 1)}, list, {.policy = Policy::kBackfill});
+  stage.wait(gang("first", "guest", 1));
+  for (const Project& one : list) stage.wait(gang("g-" + one.name, one.name, 1));
+
+  EXPECT_EQ(started(stage.plan()), (Ids{"first"}));
 }
 
 TEST(Scheduler, ANodeThatIsReportedAsBeforeChangesNothing) {

@@ -12,6 +12,10 @@ Trial::Kind Trial::inverse(Kind kind) {
       return Kind::kUnreserve;
     case Kind::kUnreserve:
       return Kind::kReserve;
+    case Kind::kKeep:
+      return Kind::kUnkeep;
+    case Kind::kUnkeep:
+      return Kind::kKeep;
     case Kind::kAllocate:
       return Kind::kRelease;
     case Kind::kRelease:
@@ -30,6 +34,10 @@ void Trial::play(Kind kind, const Step& step) {
       return pool_.nodes.reserve(step.booking);
     case Kind::kUnreserve:
       return pool_.nodes.unreserve(step.booking);
+    case Kind::kKeep:
+      return pool_.nodes.keep(step.booking);
+    case Kind::kUnkeep:
+      return pool_.nodes.unkeep(step.booking);
     case Kind::kAllocate:
       return pool_.ledger.allocate(step.leaf, step.amounts, step.preemptible);
     case Kind::kRelease:
@@ -57,12 +65,16 @@ void Trial::undo_begin_release(const Booking& booking) {
   if (booking.node >= 0) take({.kind = Kind::kUndoBeginRelease, .booking = booking});
 }
 
-void Trial::reserve(const Booking& booking) {
-  take({.kind = Kind::kReserve, .booking = booking});
-}
-
 void Trial::unreserve(const Booking& booking) {
   take({.kind = Kind::kUnreserve, .booking = booking});
+}
+
+void Trial::keep(const Booking& booking) {
+  take({.kind = Kind::kKeep, .booking = booking});
+}
+
+void Trial::unkeep(const Booking& booking) {
+  take({.kind = Kind::kUnkeep, .booking = booking});
 }
 
 base::Result<std::vector<Booking>, Shortage> Trial::place_later(

@@ -24,8 +24,9 @@ class Trial {
   // Nodes. Bookings on removed nodes are ignored.
   void begin_release(const Booking& booking);
   void undo_begin_release(const Booking& booking);
-  void reserve(const Booking& booking);
   void unreserve(const Booking& booking);
+  void keep(const Booking& booking);
+  void unkeep(const Booking& booking);
   /// Nodes::place() with FreeWhen::kLater and without amounts: reserves the bookings that it finds.
   base::Result<std::vector<Booking>, Shortage> place_later(const Gang& gang,
                                                            const std::vector<int>& counts,
@@ -46,6 +47,8 @@ class Trial {
     kUndoBeginRelease,
     kReserve,
     kUnreserve,
+    kKeep,
+    kUnkeep,
     kAllocate,
     kRelease,
   };

@@ -30,7 +30,8 @@ VictimSelection::VictimSelection(Trial& trial, const Options& options, Pool& poo
       must_be_fair_(must_be_fair),
       refused_by_capacity_(
           pool.ledger.refuses(request.entry.leaf, request.charge, request.gang.gang.preemptible)
-              .has_value()) {
+              .has_value()),
+      limits_(respected_limits(pool, request)) {
   for (size_t group = 0; group < request.counts.size(); ++group) {
     if (request.counts[group] > 0) claims_.push_back(request.gang.gang.groups[group].claim);
   }
@@ -47,14 +48,14 @@ void VictimSelection::lift_kept() {
     const bool same_project = entry_in(*kept.gang, pool_).leaf == asking_.entry.leaf;
     if (!own && (same_project || kept.within_quota || !within_quota)) continue;
     for (const Booking& booking : kept.bookings) {
-      trial_.unreserve(booking);
+      trial_.unkeep(booking);
       if (!own) lifted_.push_back(booking);
     }
   }
 }
 
 void VictimSelection::put_back_kept() {
-  for (const Booking& booking : lifted_) trial_.reserve(booking);
+  for (const Booking& booking : lifted_) trial_.keep(booking);
 }
 
 bool VictimSelection::fits_already() {
@@ -66,14 +67,7 @@ bool VictimSelection::fits_already() {
 }
 
 bool VictimSelection::has_free_in_all() {
-  Amounts least;
-  for (size_t group = 0; group < asking_.counts.size(); ++group) {
-    const Claim& claim = asking_.gang.gang.groups[group].claim;
-    // The share that a part of a GPU's memory is depends on the node: zero is never too much.
-    const int64_t gpu_milli = claim.gpus * int64_t{kWholeGpu} + claim.gpu_share_milli;
-    least += Amounts{gpu_milli, claim.cpu_milli, claim.memory_bytes} * asking_.counts[group];
-  }
-  return least.within(pool_.nodes.free_in_all(FreeWhen::kLater));
+  return least_needed(asking_).within(pool_.nodes.free_in_all(FreeWhen::kLater));
 }
 
 bool VictimSelection::place() {
@@ -142,7 +136,8 @@ std::optional<Decision> VictimSelection::try_to_conclude(
                        });
     }
     std::optional<std::vector<EvictedTasks>> evicted = settle(leaving, stuck);
-    if (evicted && is_fair(*evicted)) return decide(*std::move(evicted));
+    const bool may_start = evicted && is_fair(*evicted) && leaves_limits();
+    if (may_start) return decide(*std::move(evicted));
   }
   trial_.rollback(mark);
   victims_ = before;
@@ -157,7 +152,8 @@ std::optional<Decision> VictimSelection::conclude_chain() {
   for (const Victim& victim : victims_) leaving.push_back({victim.unit, victim.may_end});
   const GangState* stuck = nullptr;
   std::optional<std::vector<EvictedTasks>> evicted = settle(leaving, stuck);
-  if (evicted && is_fair(*evicted)) return decide(*std::move(evicted));
+  const bool may_start = evicted && is_fair(*evicted) && leaves_limits();
+  if (may_start) return decide(*std::move(evicted));
   trial_.rollback(mark);
   return std::nullopt;
 }
@@ -175,6 +171,12 @@ bool VictimSelection::is_fair(const std::vector<EvictedTasks>& evicted) const {
     return one.moves_whole() || pool_.ledger.is_fair_between(asking_.entry.leaf, asking_.charge,
                                                              entry_in(*one.gang, pool_).leaf);
   });
+}
+
+/// Whether the gangs whose reservations this gang has to respect may still start.
+bool VictimSelection::leaves_limits() const {
+  return std::all_of(limits_.begin(), limits_.end(),
+                     [&](const Reservation* kept) { return may_start_reserved(pool_, *kept); });
 }
 
 bool VictimSelection::is_on_the_nodes(const EvictionUnit& unit) const {

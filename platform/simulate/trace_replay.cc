@@ -32,8 +32,9 @@ namespace {
 
 constexpr int64_t kAmpleCpuMilli = 1'000'000'000;
 constexpr int64_t kAmpleMemoryBytes = int64_t{1} << 50;
-/// The number of plans at one moment, each after the evicted tasks of the plan before have ended.
-/// Rules against repeated evictions keep it small; the bound makes a defect fail instead of hang.
+/// The number of plans at one moment. One follows another when the evicted tasks have ended, or when
+/// the plan before asks for it. Rules against repeated evictions keep the number small; the bound
+/// makes a defect fail instead of hang.
 constexpr int kMostPlansAtOnce = 1000;
 /// The number of plans in a row that only the passage of time caused, without a running or new
 /// gang.
@@ -136,7 +137,7 @@ class Replay {
       now_ = std::max(now_, *next);
       end_what_is_due();
       submit_what_is_due();
-      settle();
+      MUSTER_CHECK(settle());
       note_point();
     }
     return {};
@@ -237,14 +238,21 @@ class Replay {
     }
   }
 
-  void settle() {
+  Result<void> settle() {
     for (int count = 0; count < kMostPlansAtOnce; ++count) {
       const Plan plan = scheduler_.plan(now_);
       for (const Eviction& eviction : plan.evictions) evict(eviction);
       for (const PlannedStart& start : plan.starts) begin(start);
       again_at_ = plan.again_at;
-      if (plan.evictions.empty()) return;
+      const bool is_unfinished = plan.again_at && *plan.again_at <= now_;
+      if (plan.evictions.empty() && !is_unfinished) return {};
     }
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_start(now_));
+    return Error{.code = ErrorCode::kInternal,
+                 .what = "the scheduler made " + std::to_string(kMostPlansAtOnce) +
+                         " plans in a row at second " + std::to_string(seconds.count()) +
+                         " of the trace, and still has work to do",
+                 .advice = "this is a fault of Muster: report it together with the trace"};
   }
 
   void evict(const Eviction& eviction) {

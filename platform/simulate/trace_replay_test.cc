@@ -151,6 +151,20 @@ TEST(Replay, EndsEveryJobAlthoughAllResourcesAreReservedForSomeOfThem) {
   EXPECT_EQ(report.stuck.size(), 0u);
 }
 
+TEST(Replay, PlansAgainAtOnceIfAPlanAsksForIt) {
+  // At second 10, the job of a starts in the plan in which b, which deserves both GPUs, finds no
+  // room. Only the next plan may evict it.
+  const TraceReport report =
+      report_of({job_of(2, 0, 1000, 1, "c"), job_of(3, 10, 500, 1, "a"), job_of(4, 10, 50, 2, "b")},
+                {.nodes = 1, .gpus_per_node = 2, .projects = {{"a", 0}, {"b", 2000}, {"c", 0}}});
+
+  ASSERT_EQ(report.projects.size(), 3u);
+  EXPECT_EQ(report.projects[2].name, "b");
+  EXPECT_EQ(report.projects[2].summary.waiting.mean, seconds(0));
+  EXPECT_EQ(report.all.preemptions, 2);
+  EXPECT_EQ(report.all.jobs, 3);
+}
+
 TEST(Replay, ReportsAllFaultsOfTheSetup) {
   const auto report = replay({job_of(2, 0, 1, 1, "vision")},
                              {.nodes = 0,

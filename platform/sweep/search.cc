@@ -122,6 +122,7 @@ Search::Search(const SweepSpec& spec, SearchState state)
   // The store leaves them out.
   for (Trial& trial : state_.trials) {
     if (trial.values.empty()) trial.values = values_of(spec_, trial.number);
+    for (size_t rung = 0; rung < trial.rungs.size(); ++rung) rank(trial, static_cast<int>(rung));
   }
 }
 
@@ -132,6 +133,7 @@ void Search::note_rung(int number, int rung, std::optional<double> value) {
   Trial& trial = at(number);
   if (rung != static_cast<int>(trial.rungs.size()) || rung > last_rung()) return;
   trial.rungs.push_back({if_number(value)});
+  rank(trial, rung);
   note_values(number, value, std::nullopt, 0);
 }
 
@@ -196,22 +198,38 @@ bool Search::is_blind() const {
   return without >= std::min(kBlindTrials, trial_count(spec_));
 }
 
-/// Of the trials that have reached the rung, the top 1/divisor may continue. Of equal values the
-/// trial with the lower number counts as better, so that the order is always the same.
-bool Search::is_in_top(const Trial& trial, int rung) const {
+/// Of equal values the trial with the lower number counts as better, so that the order is always
+/// the same.
+std::vector<Search::RungRanking::Ranked>::iterator Search::place_of(
+    RungRanking& ranking, const RungRanking::Ranked& ranked) const {
+  return std::lower_bound(ranking.best_first.begin(), ranking.best_first.end(), ranked,
+                          [this](const auto& one, const auto& other) {
+                            if (one.value == other.value) return one.trial < other.trial;
+                            return is_better(one.value, other.value);
+                          });
+}
+
+/// The trial has reached the rung.
+void Search::rank(const Trial& trial, int rung) {
+  const auto index = static_cast<size_t>(rung);
+  if (rankings_.size() <= index) rankings_.resize(index + 1);
+  RungRanking& ranking = rankings_[index];
+  ++ranking.reached;
+  const std::optional<double> value = value_at_rung(trial, rung);
+  if (!value) return;
+  const RungRanking::Ranked ranked{.value = *value, .trial = trial.number};
+  ranking.best_first.insert(place_of(ranking, ranked), ranked);
+}
+
+/// Of the trials that have reached the rung, the top 1/divisor may continue. REQUIRES: this trial
+/// has reached it.
+bool Search::is_in_top(const Trial& trial, int rung) {
   const std::optional<double> value = value_at_rung(trial, rung);
   if (!value) return false;
-  int reached = 0;
-  int better = 0;
-  for (const Trial& other : state_.trials) {
-    if (!has_reached(other, rung)) continue;
-    ++reached;
-    const std::optional<double> rival = value_at_rung(other, rung);
-    if (rival && (is_better(*rival, *value) || (*rival == *value && other.number < trial.number))) {
-      ++better;
-    }
-  }
-  return better < reached / spec_.divisor;
+  RungRanking& ranking = rankings_[static_cast<size_t>(rung)];
+  const auto better =
+      place_of(ranking, {.value = *value, .trial = trial.number}) - ranking.best_first.begin();
+  return static_cast<size_t>(better) < ranking.top(spec_.divisor);
 }
 
 Decision Search::go_on(Trial& trial, What what) {
@@ -234,16 +252,15 @@ std::optional<Decision> Search::judge(Trial& trial) {
 
 /// The paused trial to promote: the best one at the highest rung, as in the paper.
 Trial* Search::promotable() {
-  Trial* found = nullptr;
-  for (Trial& trial : state_.trials) {
-    if (trial.phase != TrialPhase::kPaused || !is_in_top(trial, trial.rung)) continue;
-    const bool is_first =
-        found == nullptr || trial.rung > found->rung ||
-        (trial.rung == found->rung &&
-         is_better(*value_at_rung(trial, trial.rung), *value_at_rung(*found, found->rung)));
-    if (is_first) found = &trial;
+  for (int rung = static_cast<int>(rankings_.size()) - 1; rung >= 0; --rung) {
+    const RungRanking& ranking = rankings_[static_cast<size_t>(rung)];
+    const size_t top = ranking.top(spec_.divisor);
+    for (size_t place = 0; place < top; ++place) {
+      Trial& trial = at(ranking.best_first[place].trial);
+      if (trial.phase == TrialPhase::kPaused && trial.rung == rung) return &trial;
+    }
   }
-  return found;
+  return nullptr;
 }
 
 std::optional<Decision> Search::next_decision() {

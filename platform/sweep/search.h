@@ -13,6 +13,7 @@
 // Pure. Thread-safety: none needed, a state has one owner.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -143,7 +144,26 @@ class Search {
     return number >= 1 && static_cast<size_t>(number) <= state_.trials.size();
   }
   bool is_better(double a, double b) const { return sweep::is_better(spec_.goal, a, b); }
-  bool is_in_top(const Trial& trial, int rung) const;
+
+  /// The trials that have reached a rung. Kept, so that a decision does not compare each trial with
+  /// each other.
+  struct RungRanking {
+    struct Ranked {
+      double value = 0;
+      int trial = 0;
+    };
+    int reached = 0;
+    std::vector<Ranked> best_first;  ///< of the trials with a value
+
+    /// The number of trials at the front that may continue.
+    size_t top(int divisor) const {
+      return std::min(best_first.size(), static_cast<size_t>(reached / divisor));
+    }
+  };
+  std::vector<RungRanking::Ranked>::iterator place_of(RungRanking& ranking,
+                                                      const RungRanking::Ranked& ranked) const;
+  void rank(const Trial& trial, int rung);
+  bool is_in_top(const Trial& trial, int rung);
   int last_rung() const { return static_cast<int>(budgets_.size()) - 1; }
   int active() const;
   int failures() const;
@@ -155,6 +175,7 @@ class Search {
   const SweepSpec& spec_;
   SearchState state_;
   std::vector<int64_t> budgets_;
+  std::vector<RungRanking> rankings_;  ///< by rung, of all rungs that a trial has reached
 };
 
 /// After so many trials without any value of the metric the sweep stops.

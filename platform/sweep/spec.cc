@@ -313,8 +313,13 @@ void check_range(const Parameter& range, const std::string& at, job::Checker& ch
                                    std::abs(low) < 1e15 && std::abs(high) < 1e15),
                 at, "the ends of an integer range are whole numbers");
   if (!range.step) return;
-  check.require(std::isfinite(*range.step) && *range.step > 0, at + ".step",
-                "a step is greater than 0");
+  const bool is_step = std::isfinite(*range.step) && *range.step > 0;
+  check.require(is_step, at + ".step", "a step is greater than 0");
+  const bool are_finite = std::isfinite(low) && std::isfinite(high);
+  check.require(
+      !is_step || !are_finite || *range.step >= least_step(range), at + ".step",
+      "the step is too small: neighbouring values would have the same first 15 digits; use a "
+      "larger step, or list the values");
   check.require(!range.log, at + ".step", "a logarithmic range has no steps; list its values");
   check.require(!range.integer || std::floor(*range.step) == *range.step, at + ".step",
                 "the step of an integer range is a whole number");

@@ -83,6 +83,10 @@ inline constexpr const char* kParameterForms =
 /// checked with the values of the first trial.
 std::vector<base::Fault> validate(const SweepSpec& spec);
 
+/// The least step with which the values of this range differ: they are written with 15 significant
+/// digits. REQUIRES: `low` and `high` are finite.
+double least_step(const Parameter& range);
+
 /// The number of combinations; nothing: a parameter is a range without steps, or there are more
 /// than kMostTrials.
 std::optional<int> grid_size(const std::map<std::string, Parameter>& parameters);

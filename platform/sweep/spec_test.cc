@@ -53,6 +53,43 @@ TEST(Grid, RunsEveryCombinationWithTheLastParameterFastest) {
   EXPECT_EQ(values_of(spec, 24), (Values{{"a", "y"}, {"b", "0.3"}, {"c", "3"}}));
 }
 
+TEST(Grid, HasTheValuesOfEachStepInAllTheirDigits) {
+  using Texts = std::vector<std::string>;
+  const std::vector<std::pair<Parameter, Texts>> cases = {
+      {{.low = 20261129, .high = 20261131, .step = 1}, {"20261129", "20261130", "20261131"}},
+      {{.low = 1e6, .high = 3e6, .step = 1e6}, {"1000000", "2000000", "3000000"}},
+      {{.low = -0.2, .high = 0.2, .step = 0.1}, {"-0.2", "-0.1", "0", "0.1", "0.2"}},
+      {{.low = 1000.1, .high = 1000.3, .step = 0.1}, {"1000.1", "1000.2", "1000.3"}},
+      {{.low = 1e-5, .high = 3e-5, .step = 1e-5}, {"1e-05", "2e-05", "3e-05"}},
+      {{.low = 0, .high = 0, .step = 1}, {"0"}},
+  };
+  for (const auto& [range, expected] : cases) {
+    SweepSpec spec = valid_sweep();
+    spec.method = Method::kGrid;
+    spec.max_trials = 0;
+    spec.parameters = {{"x", range}};
+    ASSERT_EQ(fields_of(validate(spec)), std::vector<std::string>{}) << expected.front();
+    Texts found;
+    for (int number = 1; number <= trial_count(spec); ++number) {
+      found.push_back(values_of(spec, number).at("x"));
+    }
+    EXPECT_EQ(found, expected);
+  }
+}
+
+TEST(RandomSearch, DrawsDifferentValuesOfARangeThatIsNarrowBesideItsEnds) {
+  SweepSpec spec = valid_sweep();
+  spec.parameters = {{"x", {.low = 20261101, .high = 20261130}}};
+  std::set<std::string> drawn;
+  for (int number = 1; number <= 10; ++number) {
+    const std::string value = values_of(spec, number).at("x");
+    EXPECT_GE(*base::number_of<double>(value), 20261101) << value;
+    EXPECT_LE(*base::number_of<double>(value), 20261130) << value;
+    drawn.insert(value);
+  }
+  EXPECT_EQ(drawn.size(), 10U);
+}
+
 TEST(RandomSearch, DrawsTheSameValuesInAnyOrderAndOthersWithAnotherSeed) {
   SweepSpec spec = valid_sweep();
   const Values seventh = values_of(spec, 7);
@@ -172,6 +209,10 @@ TEST(Validate, ReportsEveryFaultWithItsField) {
       {[](SweepSpec& s) { s.parameters["x"] = {.low = 0.5, .high = 1, .integer = true}; },
        "parameters.x"},
       {[](SweepSpec& s) { s.parameters["x"] = {.low = 0, .high = 1, .step = 0}; },
+       "parameters.x.step"},
+      {[](SweepSpec& s) { s.parameters["x"] = {.low = 1e15, .high = 1.1e15, .step = 1}; },
+       "parameters.x.step"},
+      {[](SweepSpec& s) { s.parameters["x"] = {.low = 0, .high = 1, .step = 1e-20}; },
        "parameters.x.step"},
       {[](SweepSpec& s) { s.parameters["x"] = {.low = NAN, .high = 1}; }, "parameters.x"},
       {[](SweepSpec& s) { s.parameters["x"] = {.values = {"1"}, .low = 0}; }, "parameters.x"},

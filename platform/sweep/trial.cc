@@ -37,14 +37,44 @@ double drawn(const SweepSpec& spec, int number, const std::string& parameter) {
   return static_cast<double>(bits >> 11U) / kTwoTo53;
 }
 
-/// Values have six significant digits: short in tables and commands, and finer than any effect.
-std::string text_of(double value, bool integer) {
-  std::array<char, 64> digits{};
-  char* const end = digits.data() + digits.size();
-  const auto written =
-      integer ? std::to_chars(digits.data(), end, std::llround(value))
-              : std::to_chars(digits.data(), end, value, std::chars_format::general, 6);
-  return {digits.data(), written.ptr};
+// A drawn value has six significant digits: short in tables and commands, and finer than any
+// effect. In a range that is narrow beside its ends, it has four digits of the range at least.
+constexpr int kDrawnDigits = 6;
+constexpr int kDigitsBesideTheRange = 2;
+// A double holds every decimal number of 15 digits.
+constexpr int kMostDigits = 15;
+
+std::string text_of(double value, int digits) {
+  std::array<char, 64> text{};
+  const auto written = std::to_chars(text.data(), text.data() + text.size(), value,
+                                     std::chars_format::general, digits);
+  return {text.data(), written.ptr};
+}
+
+/// The power of ten of the first digit. REQUIRES: not 0.
+int exponent_of(double value) {
+  return static_cast<int>(std::floor(std::log10(std::abs(value))));
+}
+
+double largest_of(const Parameter& range) {
+  return std::max(std::abs(*range.low), std::abs(*range.high));
+}
+
+/// A value of a range with steps, without the error of the arithmetic: 0.3 for 3 * 0.1. It ends at
+/// the decimal place at which the largest value has its last digit.
+std::string stepped_text(double value, const Parameter& range) {
+  if (range.integer) return std::to_string(std::llround(value));
+  if (value == 0) return "0";
+  const int digits = kMostDigits - exponent_of(largest_of(range)) + exponent_of(value);
+  return digits < 1 ? "0" : text_of(value, std::min(digits, kMostDigits));
+}
+
+std::string drawn_text(double value, const Parameter& range) {
+  if (range.integer) return std::to_string(std::llround(value));
+  const double span = *range.high - *range.low;
+  if (!(span > 0) || !std::isfinite(span)) return text_of(value, kMostDigits);
+  const int beside = exponent_of(largest_of(range)) - exponent_of(span) - kDigitsBesideTheRange;
+  return text_of(value, std::min(kDrawnDigits + std::max(beside, 0), kMostDigits));
 }
 
 /// How many values the parameter has in a grid; 0: without end.
@@ -60,7 +90,7 @@ double count_of(const Parameter& parameter) {
 std::string value_at(const Parameter& parameter, int64_t index) {
   if (!parameter.values.empty()) return parameter.values[static_cast<size_t>(index)];
   const double step = parameter.step.value_or(1);
-  return text_of(*parameter.low + static_cast<double>(index) * step, parameter.integer);
+  return stepped_text(*parameter.low + static_cast<double>(index) * step, parameter);
 }
 
 std::string value_drawn(const Parameter& parameter, double uniform) {
@@ -72,10 +102,15 @@ std::string value_drawn(const Parameter& parameter, double uniform) {
   const double high = *parameter.high;
   const double value = parameter.log ? std::exp(std::log(low) + uniform * std::log(high / low))
                                      : low + uniform * (high - low);
-  return text_of(std::clamp(value, low, high), parameter.integer);
+  return drawn_text(std::clamp(value, low, high), parameter);
 }
 
 }  // namespace
+
+double least_step(const Parameter& range) {
+  const double largest = largest_of(range);
+  return largest > 0 ? std::pow(10.0, exponent_of(largest) + 1 - kMostDigits) : 0;
+}
 
 std::optional<int> grid_size(const std::map<std::string, Parameter>& parameters) {
   double size = 1;

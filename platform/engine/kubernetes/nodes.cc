@@ -211,6 +211,7 @@ Node NodeBook::read(const Json& node, std::string& gpu_resource) const {
   const Json& labels = member_of(node, "metadata", "labels");
   Node read{.name = text_of(node, "metadata", "name"),
             .task_slots = as_count(bytes_in(member_of(node, "status", "allocatable"), "pods")),
+            .anonymous_gpus = true,
             .cpu_milli = amounts.cpu_milli,
             .memory_bytes = amounts.memory_bytes,
             .address = address_of(node)};

@@ -81,6 +81,7 @@ TEST(NodeBook, OffersTheResourcesOfANode) {
   EXPECT_EQ(found.memory_bytes, int64_t{16} << 30);
   EXPECT_EQ(found.task_slots, 110);
   EXPECT_EQ(found.gpus, 4);
+  EXPECT_TRUE(found.anonymous_gpus) << "the device plug-in chooses them";
   EXPECT_EQ(found.gpu_model, "NVIDIA-A100");
   EXPECT_EQ(found.gpu_memory_bytes, int64_t{80} << 30);
   EXPECT_EQ(found.address, "10.0.0.1");
