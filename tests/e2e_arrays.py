@@ -1,9 +1,11 @@
 """Arrays of jobs with a real server: every command on the whole and on one member, limits, and kill -9."""
 
 import json
+import os
+import subprocess
 import time
 
-from muster_harness import BOUND, MusterTest, main
+from muster_harness import BOUND, MusterTest, Typed, main
 
 
 class Arrays(MusterTest):
@@ -97,6 +99,43 @@ class Arrays(MusterTest):
         self.assertIn("[lines-rerun-1[1]] hello grace", self.call("logs", "lines-rerun-1"))
         self.assertIn("lines-rerun-2", self.call("rerun", "lines"))
         self.assertIn("submitted again: 2 members", self.call("rerun", "lines", "--name", "again"))
+
+    def test_the_printed_job_file_of_an_array_has_its_lines(self):
+        (self.muster.work / "names").write_text("ada\ngrace hopper\n")
+        self.submit("lines", "--each-line", "names", "--", "sh", "-c", 'echo "$MUSTER_ARRAY_INDEX:$MUSTER_ARRAY_LINE"')
+        (self.muster.work / "again.yaml").write_text(self.call("get", "lines", "--spec"))
+        self.call("submit", "-f", "again.yaml", "--name", "again")
+        self.finish("again")
+        self.assertIn("[again[1]] 1:grace hopper", self.call("logs", "again"))
+
+    def logs_written_to(self, descriptor, *words):
+        return subprocess.run(self.muster.argv("logs", *words), env=self.muster.environment, cwd=self.muster.work,
+                              stdin=subprocess.DEVNULL, stdout=descriptor, stderr=subprocess.PIPE, text=True,
+                              timeout=BOUND)
+
+    def test_logs_that_cannot_be_written_are_an_error_and_a_closed_pipe_has_its_code(self):
+        self.submit("loud", "--array", "0-1", "--", "echo", "here")
+        self.finish("loud")
+        for flags in ((), ("-o", "json"), ("--follow",)):
+            with open("/dev/full", "wb") as full:
+                ran = self.logs_written_to(full, "loud", *flags)
+            self.assertEqual(ran.returncode, 1, ran.stderr)
+            self.assertIn("cannot write the logs: No space left on device", ran.stderr)
+            reading, writing = os.pipe()
+            os.close(reading)
+            try:
+                ran = self.logs_written_to(writing, "loud", *flags)
+            finally:
+                os.close(writing)
+            self.assertEqual(ran.returncode, 141, ran.stderr)
+
+    def test_the_json_of_logs_is_harmless_to_a_terminal(self):
+        self.submit("odd", "--array", "0-1", "--", "printf", r"\177 \302\23331m\n")
+        self.finish("odd")
+        command = Typed(self.muster, "logs", "odd", "-o", "json")
+        self.addCleanup(command.close)
+        self.assertEqual(command.finish(), 0, command.text)
+        self.assertEqual(command.text.count(rb"\u007f \u009b31m"), 2, command.text)
 
     def test_the_result_of_a_member_outlives_its_log(self):
         self.submit("train", "--array", "0-2", "--keep-for", "1h", "--", "sh", "-c", "exit $MUSTER_ARRAY_INDEX")

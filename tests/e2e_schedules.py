@@ -146,6 +146,21 @@ class Schedules(MusterTest):
         self.muster.run("schedule", "delete", "weekly")
         self.assertIn("no schedules", self.muster.run("schedule", "list").stdout)
 
+    def test_the_image_of_a_run_gets_only_what_flags_name(self):
+        image = ("--image", "python:3.11")
+        self.create("nightly", *image, "--env", "LR=0.1", "--env", "HOME")
+        annotations = self.schedule("nightly")["spec"]["job"]["annotations"]
+        inherited = annotations["muster/inherited-variables"].split()
+        self.assertIn("PATH", inherited)
+        self.assertNotIn("LR", inherited)
+        self.assertNotIn("HOME", inherited)
+        self.assertEqual(annotations["muster/inherited-folder"], str(self.muster.work))
+
+        self.create("weekly", *image, "--folder", "/", "--set", "environment.PATH=/bin")
+        annotations = self.schedule("weekly")["spec"]["job"]["annotations"]
+        self.assertNotIn("PATH", annotations["muster/inherited-variables"].split())
+        self.assertNotIn("muster/inherited-folder", annotations)
+
     def test_a_run_may_be_an_array(self):
         self.muster.run("schedule", "create", "nightly", "--cron", "@yearly", "--set", "array=0-2", "--", "true")
         run = json.loads(self.muster.run("schedule", "run", "nightly", "--output", "json").stdout)

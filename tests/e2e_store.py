@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 
@@ -69,6 +70,32 @@ class StoreTest(MusterTest):
         self.assertEqual(list(self.muster.state.glob("backup-*")), [])
         self.use_postgres()
         self.assertEqual([job["spec"]["name"] for job in self.muster.jobs()], ["kept"])
+
+    def test_a_backup_without_a_reader_leaves_no_copy(self):
+        self.muster.run("submit", "single", "kept", "--follow", "--", "true")
+        reading, writing = os.pipe()
+        os.close(reading)
+
+        with os.fdopen(writing, "wb") as output:
+            backup = subprocess.run(self.muster.argv("store", "backup", "-"), env=self.muster.environment,
+                                    stdout=output, stderr=subprocess.PIPE, timeout=BOUND, cwd=self.muster.work)
+
+        self.assertEqual(backup.returncode, -signal.SIGPIPE, backup.stderr)
+        self.assertEqual(list(self.muster.state.glob("backup-*")), [])
+
+    def test_ctrl_c_during_a_restore_from_a_pipe_leaves_no_copy(self):
+        self.muster.run("submit", "single", "kept", "--follow", "--", "true")
+        restore = subprocess.Popen(self.muster.argv("store", "restore", "-"), env=self.muster.environment,
+                                   stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=self.muster.work)
+        with restore.stdin as backup:
+            backup.write(bytes(1 << 20))  # more than a pipe holds: part of it has been read
+            backup.flush()
+            copies = list(self.muster.state.glob("backup-*"))
+            restore.send_signal(signal.SIGINT)
+            self.assertEqual(restore.wait(BOUND), 130)
+
+        self.assertEqual(len(copies), 1)
+        self.assertEqual(list(self.muster.state.glob("backup-*")), [])
 
     def test_a_store_that_is_not_empty_is_not_overwritten(self):
         self.muster.run("submit", "single", "kept", "--follow", "--", "true")

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "api/array_wire.h"
 #include "api/cluster_wire.h"
 #include "api/job_query.h"
 #include "api/wire.h"
@@ -36,12 +37,15 @@ class Routes : public testing::Test {
   /// Sends a request and returns the answer, after the event loop has run all work.
   http::Response ask(const std::string& method, const std::string& path,
                      const std::string& body = {},
-                     const std::map<std::string, std::string>& query = {}) {
+                     const std::map<std::string, std::string>& query = {},
+                     const http::Headers& headers = {}) {
     http::Response answer{.status = 0};
-    router_.handle({.request = {.method = method, .path = path, .query = query, .body = body},
-                    .who = access::local_identity("ada"),
-                    .id = "r1"},
-                   [&](http::Response response) { answer = std::move(response); });
+    router_.handle(
+        {.request =
+             {.method = method, .path = path, .query = query, .headers = headers, .body = body},
+         .who = access::local_identity("ada"),
+         .id = "r1"},
+        [&](http::Response response) { answer = std::move(response); });
     constexpr int kRounds = 20;
     for (int round = 0; round < kRounds; ++round) {
       loop_.post([this] { loop_.stop(); });
@@ -72,7 +76,7 @@ class Routes : public testing::Test {
 TEST_F(Routes, APageOfLargeJobsContainsFewerJobsAndACursor) {
   constexpr int kJobs = 40;
   job::JobSpec large{.project = "default", .command = {"train"}, .folder = "/"};
-  large.command.emplace_back(200 << 10, 'x');
+  large.command.insert(large.command.end(), 2, std::string(100 << 10, 'x'));
   for (int i = 0; i < kJobs; ++i) {
     large.name = "large-" + std::to_string(i);
     ASSERT_TRUE(controller_->submit(large, ""));
@@ -116,6 +120,30 @@ TEST_F(Routes, ADryRunForecastsThePlacementAndStoresNothing) {
   EXPECT_EQ(forecast->before.allocated.gpu_milli, 0);
   EXPECT_EQ(forecast->after.allocated.gpu_milli, 2000);
   EXPECT_TRUE(api::job_page_from_json(ask("GET", "/v1/jobs").body)->jobs.empty());
+}
+
+TEST_F(Routes, ADryRunWithTheKeyOfAnEarlierRequestGivesItsJob) {
+  const auto submit_with = [&](const job::JobSpec& spec, const char* key, const char* dry_run) {
+    return ask("POST", "/v1/jobs", api::spec_to_json(spec), {{"dry_run", dry_run}},
+               {{"idempotency-key", key}});
+  };
+  const job::JobSpec one{.name = "one", .project = "default", .command = {"ls"}, .folder = "/"};
+  job::JobSpec many{.name = "many", .project = "default", .command = {"ls"}, .folder = "/"};
+  many.array.indexes = "0-1";
+  const http::Response job = submit_with(one, "k", "false");
+  const http::Response array = submit_with(many, "k", "false");
+  ASSERT_EQ(job.status, 201) << job.body;
+  ASSERT_EQ(array.status, 202) << array.body;
+
+  const http::Response same_job = submit_with(one, "k", "true");
+  const http::Response same_array = submit_with(many, "k", "true");
+
+  ASSERT_EQ(same_job.status, 201) << same_job.body;
+  EXPECT_EQ(api::job_from_json(same_job.body)->id, api::job_from_json(job.body)->id);
+  ASSERT_EQ(same_array.status, 202) << same_array.body;
+  EXPECT_EQ(api::array_from_json(same_array.body)->id, api::array_from_json(array.body)->id);
+  EXPECT_EQ(submit_with(one, "other", "true").status, 409);
+  EXPECT_EQ(submit_with(many, "other", "true").status, 409);
 }
 
 TEST_F(Routes, AJobThatCouldNeverRunIsRefusedAtSubmitAndInADryRun) {

@@ -101,6 +101,18 @@ Result<job::Forecast> Client::forecast(const job::JobSpec& spec, const SubmitOpt
   return forecast_from_json(response.body);
 }
 
+Result<std::optional<job::Forecast>> Client::forecast_unless_submitted(
+    const job::JobSpec& spec, const std::string& idempotency_key, const SubmitOptions& options) {
+  constexpr int kForecast = 200;  // 201 and 202: the job or the array of the earlier request
+  http::Request request = submission(spec, options);
+  request.query[std::string(kDryRun)] = "true";
+  request.headers[std::string(kIdempotencyKey)] = idempotency_key;
+  MUSTER_TRY(const http::Response response, call(request));
+  if (response.status != kForecast) return std::optional<job::Forecast>();
+  MUSTER_TRY(job::Forecast forecast, forecast_from_json(response.body));
+  return std::optional(std::move(forecast));
+}
+
 Result<Job> Client::get(const std::string& name) {
   MUSTER_CHECK(check_job_name(name));
   MUSTER_TRY(const http::Response response, call(job_request("GET", name)));

@@ -77,6 +77,11 @@ class Client {
   /// What submit() would do with this spec now. Nothing is stored.
   Result<job::Forecast> forecast(const job::JobSpec& spec, const SubmitOptions& options);
   Result<job::Forecast> forecast(const job::JobSpec& spec) { return forecast(spec, {}); }
+  /// The same for a submission with this key. Nothing: an earlier request with the key has submitted
+  /// the job or the array.
+  Result<std::optional<job::Forecast>> forecast_unless_submitted(const job::JobSpec& spec,
+                                                                 const std::string& idempotency_key,
+                                                                 const SubmitOptions& options);
 
   /// All jobs, page by page.
   Result<std::vector<job::Job>> list();

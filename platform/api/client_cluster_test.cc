@@ -44,6 +44,26 @@ TEST(ApiClient, RequestsAForecastWithoutSubmitting) {
             "POST /v1/jobs dry_run=true");
 }
 
+TEST(ApiClient, ReadsNoForecastFromTheJobOfAnEarlierRequest) {
+  std::string key;
+  int status = 200;
+  http::TestServer server([&](const http::Request& request, const http::Respond& respond) {
+    key = request.headers.at("idempotency-key");
+    respond({.status = status,
+             .body = status == 200 ? forecast_to_json(full_forecast()) : job_to_json(full_job())});
+  });
+  Client client(server.socket());
+
+  const auto forecast = client.forecast_unless_submitted(full_spec(), "k", {});
+  status = 201;
+  const auto submitted = client.forecast_unless_submitted(full_spec(), "k", {});
+
+  ASSERT_TRUE(forecast && submitted && *forecast);
+  EXPECT_EQ(**forecast, full_forecast());
+  EXPECT_FALSE(submitted->has_value());
+  EXPECT_EQ(key, "k");
+}
+
 TEST(ApiClient, SuspendsResumesAndExplainsJobs) {
   const std::string job = job_to_json(full_job());
 

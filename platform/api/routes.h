@@ -14,7 +14,8 @@
 //   POST   /v1/job-file              the keys of a job file as JSON -> spec
 //   POST   /v1/jobs                  spec -> 201 job; header idempotency-key
 //                                    ?name_template=train-{n}&name_suffix=true&rerun_of=ID
-//   POST   /v1/jobs?dry_run=true     spec -> Forecast; nothing is stored
+//   POST   /v1/jobs?dry_run=true     spec -> Forecast; nothing is stored. With the key of an earlier
+//                                    request: 201 job
 //   GET    /v1/jobs/NAME             -> job
 //   DELETE /v1/jobs/NAME             -> 204
 //   PATCH  /v1/jobs/NAME             {"labels": {"NAME": "VALUE" or null}} -> job

@@ -117,6 +117,25 @@ TEST(UserSet, ChangesOnlyTheGivenFields) {
   EXPECT_NE(refusal_in_team_a({"user", "set", "ada", "--enable", "--disable"}), "accepted");
 }
 
+TEST(UserAccount, IsRemovedByTheWordNoneAndNotByAnEmptyValue) {
+  EXPECT_EQ(parsed_in_team_a<accounts::UserSetCommand>({"user", "set", "ada", "--account", "none"})
+                .change.account,
+            "");
+  for (const std::string verb : {"set", "create"}) {
+    EXPECT_NE(refusal_in_team_a({"user", verb, "ada", "--account", ""}).find("--account is empty"),
+              std::string::npos)
+        << verb;
+  }
+}
+
+TEST(Token, OfAnEmptyUserIsRefused) {
+  for (const std::string verb : {"create", "list"}) {
+    EXPECT_NE(refusal_in_team_a({"token", verb, "--user", ""}).find("--user is empty"),
+              std::string::npos)
+        << verb;
+  }
+}
+
 TEST(ProjectGrant, TakesAProjectAUserAndARole) {
   const auto command = parsed_in_team_a<accounts::MemberGrantCommand>(
       {"project", "grant", "team-a", "ada", "viewer"});

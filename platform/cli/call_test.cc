@@ -246,6 +246,30 @@ TEST(Flags, AreAcceptedInEverySpelling) {
   EXPECT_EQ(parsed<logs::LogsCommand>({"logs", "dist", "--grep", "--rank"}).query.grep, "--rank");
 }
 
+TEST(Switches, AcceptTheTruthValuesOfGoAndClick) {
+  const auto forces = [](const Words& flags) {
+    Words words{"delete", "a"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    return parsed<jobs::DeleteCommand>(words).force;
+  };
+  for (const char* value : {"true", "True", "T", "1", "yes", "y", "on"}) {
+    EXPECT_TRUE(forces({std::string("--force=") + value})) << value;
+  }
+  for (const char* value : {"false", "FALSE", "f", "0", "no", "n", "off"}) {
+    EXPECT_FALSE(forces({std::string("--force=") + value})) << value;
+  }
+  EXPECT_FALSE(forces({"--force", "--force=false"})) << "the last value counts";
+  EXPECT_TRUE(forces({"--force=false", "--force"})) << "the last value counts";
+}
+
+TEST(Switches, AreUndoneByASubcommand) {
+  const auto follows = [](const Words& words) {
+    return parsed<jobs::SubmitCommand>(with_program(words)).follow;
+  };
+  EXPECT_TRUE(follows({"submit", "--follow", "single", "a"}));
+  EXPECT_FALSE(follows({"submit", "--follow", "single", "a", "--follow=false"}));
+}
+
 TEST(Names, OfJobsMayEqualNamesOfCommands) {
   EXPECT_EQ(parsed<jobs::GetCommand>({"get", "list"}).name, "list");
   EXPECT_EQ(parsed<jobs::StopCommand>({"stop", "run", "stop"}).names, (Words{"run", "stop"}));
@@ -296,6 +320,7 @@ TEST(BadUsage, IsReportedInASentence) {
       {{"logs", "a", "--tail"}, "--tail needs a value"},
       {{"logs", "a", "--tail", "many"}, "--tail 'many' is not a whole number"},
       {{"logs", "a", "--since", "soon"}, "--since 'soon' is not a time"},
+      {{"wait", "a", "--timeout", "876001h"}, "--timeout '876001h' is longer than 100 years"},
       {{"logs", "a", "--rank", "-1"}, "--rank -1 is out of range; give 0 or more"},
       {{"logs", "a", "--grep", "("}, "--grep '(' is not a pattern"},
       {{"logs", "a", "--grep", ""}, "--grep is empty"},
@@ -327,7 +352,15 @@ TEST(BadUsage, IsReportedInASentence) {
       {{"submit", "single", "a", "--idempotency-key", "", "--", "x"}, "--idempotency-key is empty"},
       {{"delete", "--all-ended", "--context", ""}, "--context is empty"},
       {{"delete", "--all-ended", "--project", ""}, "--project is empty"},
+      {{"delete", "--phase", "", "--yes"}, "--phase is empty"},
+      {{"delete", "--phase=", "--yes"}, "--phase is empty"},
+      {{"delete", "--phase", "", "--phase", "Failed"}, "--phase is empty"},
+      {{"delete", "a", "--force=maybe"}, "--force 'maybe' is neither true nor false"},
+      {{"delete", "a", "--force=maybe", "--force"}, "--force 'maybe' is neither true nor false"},
+      {{"delete", "--all-ended", "--yes="}, "--yes '' is neither true nor false"},
       {{"list", "--user", ""}, "--user is empty"},
+      {{"list", "--phase", ""}, "--phase is empty"},
+      {{"list", "--kind", ""}, "--kind is empty"},
       {{"list", "--columns", ""}, "--columns is empty"},
       {{"port-forward", "a", "8080:80", "8080:81"},
        "'8080:81' uses the local port 8080 a second time"},
@@ -345,6 +378,11 @@ TEST(BadUsage, IsReportedInASentence) {
     EXPECT_NE(refusal(line.words).find(line.says), std::string::npos)
         << refusal(line.words) << "\n  should say: " << line.says;
   }
+}
+
+TEST(Durations, HaveAtMostAHundredYears) {
+  EXPECT_EQ(refusal({"wait", "a", "--timeout", "876000h"}), "accepted");
+  EXPECT_NE(refusal({"wait", "a", "--timeout", "876001h"}), "accepted");
 }
 
 TEST(Submit, PrintsTheSpecOfAKind) {

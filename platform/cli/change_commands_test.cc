@@ -130,6 +130,40 @@ TEST_F(ChangedJobs, OfSeveralJobsOneCanBeChosen) {
   EXPECT_TRUE(has(wrong.err, "has no job 'bb'\n  its jobs are a, b")) << wrong.err;
 }
 
+TEST_F(ChangedJobs, SeveralJobsAreSubmittedAgainWithTheirKey) {
+  serve({.unique_names = true});
+  const std::string jobs =
+      file("jobs.yaml", "name: a\ncommand: [ls]\n---\nname: b\ncommand: [ls]\n");
+
+  for (int i = 0; i < 2; ++i) {
+    const Outcome ran = muster({"submit", "-f", jobs, "--idempotency-key", "k"});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(ran.out, "submitted a\nsubmitted b\n");
+  }
+  const Outcome other = muster({"submit", "-f", jobs, "--idempotency-key", "other"});
+  EXPECT_EQ(other.code, 4);
+  EXPECT_TRUE(has(other.err, "none of the 2 jobs was submitted, because of job 'a'")) << other.err;
+}
+
+TEST_F(ChangedJobs, OnlyTheJobsOfThisCommandAreTakenBackIfOneIsRefused) {
+  // The first command: 2 forecasts and 2 jobs. The second command: 4 forecasts and 3 jobs.
+  serve({.refuses = "POST /v1/jobs", .refuses_after = 11});
+  const std::string two = "name: a\ncommand: [ls]\n---\nname: b\ncommand: [ls]\n";
+  const std::string jobs = file("jobs.yaml", two);
+  ASSERT_EQ(muster({"submit", "-f", jobs, "--idempotency-key", "k"}).code, 0);
+  file("jobs.yaml", two + "---\nname: c\ncommand: [ls]\n---\nname: d\ncommand: [ls]\n");
+
+  const Outcome ran = muster({"submit", "-f", jobs, "--idempotency-key", "k"});
+
+  EXPECT_EQ(ran.code, 4);
+  EXPECT_TRUE(has(ran.err,
+                  "only admins may; an earlier command submitted 2 of the 4 jobs, and no other job "
+                  "was submitted, because of job 'd'"))
+      << ran.err;
+  EXPECT_EQ(muster({"list", "--sort", "name", "-o", "names"}).out, "a\nb\n");
+  EXPECT_EQ(count_of("DELETE /v1/jobs/id-c of default"), 1);
+}
+
 TEST_F(ChangedJobs, AWorkspaceWithAFolderIsRefused) {
   serve({});
   const std::string job =

@@ -1,6 +1,7 @@
 // Whole commands against a fake server.
 #include "cli/cli.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -133,20 +134,66 @@ TEST_F(Cli, CtrlCLeavesAFollowedJob) {
   EXPECT_EQ(count_of("POST /v1/jobs/a/stop of default"), 0);
 }
 
-TEST_F(Cli, AForegroundJobIsStoppedWhenItsOutputIsClosed) {
-  serve({.records = numbered_lines(1), .runs_on = true});
+/// The exit code of a command whose standard output is a pipe without a reader.
+int code_without_reader(const Words& words) {
   const base::UniqueFd before(::dup(STDOUT_FILENO));
   std::array<int, 2> ends{};
-  ASSERT_EQ(::pipe(ends.data()), 0);
+  if (::pipe(ends.data()) != 0) return -1;
   ::close(ends[0]);
   ::dup2(ends[1], STDOUT_FILENO);
   ::close(ends[1]);
-
-  const int code = run({"run", "--name", "a", "--", "yes"}, {.serve = {}, .version = "1"});
-
+  const int code = run(words, {.serve = {}, .version = "1"});
   ::dup2(before.get(), STDOUT_FILENO);
-  EXPECT_EQ(code, 141);
+  return code;
+}
+
+TEST_F(Cli, AForegroundJobIsStoppedWhenItsOutputIsClosed) {
+  serve({.records = numbered_lines(1), .runs_on = true});
+
+  EXPECT_EQ(code_without_reader({"run", "--name", "a", "--", "yes"}), 141);
   EXPECT_EQ(count_of("POST /v1/jobs/a/stop of default"), 1);
+}
+
+TEST_F(Cli, ASessionReturnsWhenItsOutputIsClosed) {
+  serve({.runs_on = true});
+  muster({"submit", "single", "a", "--", "true"});
+
+  EXPECT_EQ(code_without_reader({"exec", "a", "--", "cat", "big"}), 141);
+}
+
+// --- a lost answer
+
+TEST_F(Cli, ARequestThatIsNotSafeToRepeatIsSentOnce) {
+  const std::vector<std::pair<std::string, Words>> cases{
+      {"POST /v1/schedules", {"schedule", "create", "nightly", "--cron", "@daily", "--", "ls"}},
+      {"POST /v1/schedules/nightly/run", {"schedule", "run", "nightly"}},
+      {"DELETE /v1/schedules/nightly", {"schedule", "delete", "nightly"}},
+      {"POST /v1/projects/default/notifications", {"notify", "add", "https://hooks.example.com"}},
+      {"POST /v1/arrays/a/rerun", {"rerun", "a", "--failed"}},
+      {"GET /v1/jobs/a/exec", {"exec", "a", "--", "ls"}},
+  };
+  for (const auto& [request, words] : cases) {
+    server_.reset();
+    serve({.answer_lost = request});
+
+    const Outcome outcome = muster(words);
+
+    EXPECT_EQ(outcome.code, 5) << request << ": " << outcome.err;
+    EXPECT_NE(outcome.err.find(" may "), std::string::npos) << outcome.err;
+    EXPECT_EQ(count_of(request) + count_of(request + " of default"), 1) << request;
+  }
+}
+
+TEST_F(Cli, ARefusalOfAnUnavailableServerIsNotALostAnswer) {
+  serve({.refuses = "POST /v1/schedules/nightly/run",
+         .refuses_with = {.code = base::ErrorCode::kUnavailable,
+                          .what = "this server is a standby",
+                          .advice = "repeat the command in a moment"}});
+
+  const Outcome outcome = muster({"schedule", "run", "nightly"});
+
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_EQ(outcome.err, "muster: this server is a standby\n  repeat the command in a moment\n");
 }
 
 TEST_F(Cli, LogsPrintOnlyTheLogs) {
@@ -259,6 +306,40 @@ TEST_F(Cli, AStateFolderThatCannotBeUsedIsAServerThatCannotBeStarted) {
 
     EXPECT_EQ(outcome.code, 5) << outcome.err;
     EXPECT_NE(outcome.err.find("MUSTER_STATE_DIR"), std::string::npos) << outcome.err;
+  }
+}
+
+/// Sends itself `signal` while it copies, and never ends by itself.
+base::Result<StoreReport> copy_for_ever(const std::filesystem::path& file, int signal) {
+  std::ofstream(file, std::ios::app) << "all jobs";
+  std::ofstream(file.parent_path() / "muster.db-journal") << "more";
+  ::alarm(60);  // ends the process if `signal` does not
+  ::kill(::getpid(), signal);
+  while (true) ::pause();
+}
+
+TEST_F(Cli, CtrlCDuringACopyThroughAPipeEndsItAndLeavesNoFile) {
+  // The end of the file is at once.
+  const base::UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Hooks hooks{.serve = {}, .version = "1"};
+    hooks.backup_store = [&](const config::ServeOptions&, const std::string& file) {
+      const auto folder = std::filesystem::path(file).parent_path().parent_path();
+      if (folder != folder_) ::_exit(3);
+      return copy_for_ever(file, signal);
+    };
+    hooks.restore_store = hooks.backup_store;
+    const auto ends = [&](const Words& words) {
+      ::signal(signal, SIG_DFL);  // a shell may have made background commands ignore it
+      ::dup2(nothing.get(), STDIN_FILENO);
+      ::_exit(run(words, hooks));
+    };
+
+    EXPECT_EXIT(ends({"store", "backup", "-"}), testing::ExitedWithCode(130), "");
+    EXPECT_EXIT(ends({"store", "restore", "-"}), testing::ExitedWithCode(130), "");
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    EXPECT_FALSE(entry.path().filename().string().starts_with("backup-")) << entry.path();
   }
 }
 

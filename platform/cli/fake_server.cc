@@ -75,8 +75,9 @@ struct FakeServer::State {
     const auto project = request.query.find("project");
     requests.push_back(what + (project == request.query.end() ? "" : " of " + project->second));
     if (what == script.refuses && script.refuses_after-- <= 0) {
-      return problem_answer(base::ErrorCode::kRefused, "only admins may");
+      return problem_answer(script.refuses_with);
     }
+    if (what == script.answer_lost) return lost_answer();
     if (auto answered = accounts.answer(request)) return *std::move(answered);
     if (auto answered = cluster.answer(request)) return *std::move(answered);
     if (request.path == api::kMachineTypesPath) {
@@ -104,6 +105,13 @@ struct FakeServer::State {
     if (request.method == "DELETE") return remove(job);
     if (request.method == "PATCH") return set_labels(job, request.body);
     return {.body = api::job_to_json(job)};
+  }
+
+  /// A body that ends before its length: the server breaks the connection.
+  static http::Response lost_answer() {
+    http::Response response{.stream = std::make_shared<TapeStream>(std::make_shared<Tape>())};
+    response.headers["content-length"] = "1";
+    return response;
   }
 
   http::Response metrics(const http::Request& request) const {
@@ -277,12 +285,19 @@ struct FakeServer::State {
       return problem_answer(base::ErrorCode::kNotFound,
                             "there is no project '" + spec->project + "'");
     }
-    if (request.query.contains(std::string(api::kDryRun))) return forecast(*spec);
+    const auto key = request.headers.find(std::string(api::kIdempotencyKey));
+    const bool has_key = key != request.headers.end();
+    if (has_key && name_of_key.contains(key->second)) {
+      return {.status = 201, .body = api::job_to_json(jobs[name_of_key[key->second]])};
+    }
+    const bool is_dry_run = request.query.contains(std::string(api::kDryRun));
     spec->name = free_name(request, spec->name);
-    if (spec->name == script.rival) jobs[spec->name].spec = *spec;
+    if (spec->name == script.rival && !is_dry_run) jobs[spec->name].spec = *spec;
     if (script.unique_names && jobs.contains(spec->name)) {
       return problem_answer(base::ErrorCode::kConflict, "job '" + spec->name + "' exists already");
     }
+    if (is_dry_run) return forecast(*spec);
+    if (has_key) name_of_key[key->second] = spec->name;
     job::Job job{.id = "id-" + spec->name, .spec = *spec, .phase = job::Phase::kRunning};
     job.suspended = spec->held;
     const auto repeated = request.query.find(std::string(api::kRerunOf));
@@ -382,6 +397,7 @@ struct FakeServer::State {
   FakeCluster cluster;
   FakeAccounts accounts;
   std::map<std::string, job::Job> jobs;
+  std::map<std::string, std::string> name_of_key;  ///< idempotency key -> name of its job
   std::vector<std::string> requests;
   std::shared_ptr<Tape> tape;
   bool broke = false;

@@ -45,6 +45,9 @@ struct Script {
   std::string vanishes_at = {};
   std::string refuses = {};  ///< "PUT /v1/projects/a/secrets/B": this request is refused
   int refuses_after = 0;     ///< the number of requests that are accepted before
+  base::Error refuses_with = {.code = base::ErrorCode::kRefused, .what = "only admins may"};
+  /// "POST /v1/notifications": the connection breaks in place of the answer to such a request.
+  std::string answer_lost = {};
   /// The metrics of every job; times and intervals of a query are ignored.
   std::vector<job::MetricSeries> metrics = {};
   /// Jobs that were asked to end have ended, and waiting jobs run, only when a client watches them.

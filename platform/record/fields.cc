@@ -222,6 +222,7 @@ void Fields::refuse_unknown() {
   if (is_all_known_) return;
   for (const Value& member : input_.value) {
     const std::string_view name = member.name();
+    if (input_.has_all_faults()) return;
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
     fault(name, "is not a field" + did_you_mean(name, known_));
   }

@@ -86,8 +86,12 @@ std::optional<int64_t> typed_integer(const Input& input, int64_t low, int64_t hi
 
 }  // namespace
 
+bool Input::has_all_faults() const {
+  return faults.size() >= kMostFaults;
+}
+
 void Input::note(std::string what) const {
-  if (faults.size() >= kMostFaults) return;
+  if (has_all_faults()) return;
   faults.push_back({.field = path.text(), .what = std::move(what)});
 }
 
@@ -211,7 +215,7 @@ std::optional<size_t> read_choice(const Input& input, const std::vector<std::str
   const std::string_view word = input.value.text();
   const auto found = std::find(names.begin(), names.end(), word);
   if (found == names.end()) {
-    input.note(not_a_choice(word, names));
+    if (!input.has_all_faults()) input.note(not_a_choice(word, names));
     return std::nullopt;
   }
   return static_cast<size_t>(found - names.begin());

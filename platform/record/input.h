@@ -58,6 +58,8 @@ struct Input {
 
   /// Adds a fault of this value. A document has at most a hundred faults.
   void note(std::string what) const;
+  /// Whether note() drops further faults: a reader of a large document need not look for them.
+  bool has_all_faults() const;
   /// "must be a list, not text".
   void expected(std::string_view what) const;
   /// Null in the wire form. In the human form null is a fault.

@@ -170,7 +170,8 @@ class Table {
   bool is_left_out(const Row& row, const void* value, Form form) const;
   std::vector<const Value*> given_in(const Input& input) const;
   void report_unknown(const Input& input) const;
-  void report_unknown(const Input& input, std::string_view key) const;
+  void report_unknown(const Input& input, std::string_view key,
+                      const std::vector<std::string>& known) const;
 
   std::string name_;
   std::vector<Row> rows_;

@@ -161,6 +161,24 @@ TEST(Table, ReportsEveryFaultOnTheWireWithItsPath) {
           "load: has more than three decimals", "rest: is not a field; did you mean 'rest_ms'?"}));
 }
 
+TEST(Table, ReportsAHundredOfManyUnknownFields) {
+  Json document{{"name", "c"}};
+  for (int i = 0; i < 100'000; ++i) document["saets" + std::to_string(i)] = 0;
+  const ValueTree tree = ValueTree::of(document);
+  std::vector<base::Fault> faults;
+  const Path top;
+  const Input input{tree.root(), top, faults};
+  EXPECT_FALSE(input.has_all_faults());
+
+  Cart cart;
+  read(input, cart);
+
+  EXPECT_EQ(faults.size(), 100U);
+  EXPECT_TRUE(input.has_all_faults());
+  EXPECT_EQ(faults.front().field, "saets0");
+  EXPECT_EQ(faults.front().what, "is not a field; did you mean 'seats'?");
+}
+
 TEST(Table, ReadsTheHumanForm) {
   const auto document = ValueTree::of_text(R"({
     "name": "c", "seats": "4", "colour": "crimson", "rest": "90s", "load": "1.5",

@@ -84,18 +84,13 @@ EventWatchStream::EventWatchStream(StreamLife life, control::Controller& control
       who_(std::move(who)),
       start_(std::move(start)),
       last_(start_.after.value_or(horizon_->time())),
-      told_where_(start_.after.has_value()),
       feed_watch_(controller.feed().watch([this] { wake(); })) {}
 
 std::optional<http::BodyPiece> EventWatchStream::next() {
   if (ended_) return http::BodyPiece(std::nullopt);
+  std::string text;
   // A client that has seen no event yet also needs an id from which it can continue.
-  if (!std::exchange(told_where_, true)) {
-    std::string text;
-    http::append_event(text, api::kReadyEvent, "{}",
-                       std::to_string(last_.time_since_epoch().count()));
-    return http::BodyPiece(std::move(text));
-  }
+  if (!start_.after && append_ready(text)) return http::BodyPiece(std::move(text));
   const Sight sight(controller_, who_);
   const base::Time horizon = horizon_->time();
   while (scan_ || last_ < horizon) {
@@ -104,15 +99,25 @@ std::optional<http::BodyPiece> EventWatchStream::next() {
       wake();
       return std::nullopt;
     }
-    std::string text;
     for (api::JobEvent& event : found) {
       event.what = sight.redacted(std::move(event.what));
       http::append_event(text, api::kHistoryEvent, api::job_event_to_json(event),
                          std::to_string(event.time.time_since_epoch().count()));
     }
+    // On a busy server, the horizon may recede for a long time.
+    if (caught_up_) append_ready(text);
     if (!text.empty()) return http::BodyPiece(std::move(text));
   }
+  if (append_ready(text)) return http::BodyPiece(std::move(text));
   return end_if_over(sight);
+}
+
+/// Once in the life of the stream. False: it was sent before.
+bool EventWatchStream::append_ready(std::string& text) {
+  if (std::exchange(is_ready_, true)) return false;
+  http::append_event(text, api::kReadyEvent, "{}",
+                     std::to_string(last_.time_since_epoch().count()));
+  return true;
 }
 
 /// The first events after last_, at most kMostEvents; last_ becomes the time up to which there are

@@ -53,6 +53,8 @@ class EventHorizon {
 /// A stream that begins in the past examines all jobs. Few of them are unpacked in one turn of the
 /// loop, and none stays unpacked.
 ///
+/// One "ready" is sent: at first, or after the events of the past if the stream begins there.
+///
 /// On the EventLoop's thread.
 class EventWatchStream : public EventStream {
  public:
@@ -87,6 +89,7 @@ class EventWatchStream : public EventStream {
   bool may_have_events(const Sight& sight, const job::JobFacts& job) const;
   using Take = std::function<bool(const job::Job& job, const job::Event& event)>;
   void find_in(std::string_view id, base::Time horizon, const Take& take) const;
+  bool append_ready(std::string& text);
   std::optional<http::BodyPiece> end_if_over(const Sight& sight);
 
   control::Controller& controller_;
@@ -97,7 +100,7 @@ class EventWatchStream : public EventStream {
   bool caught_up_ = false;  ///< only jobs that change after at_ can have later events
   control::FeedPosition at_;
   std::optional<Scan> scan_;
-  bool told_where_;  ///< the client has an id from which it can continue
+  bool is_ready_ = false;  ///< "ready" was sent
   bool ended_ = false;
   std::shared_ptr<void> feed_watch_;
 };

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/fake_random.h"
@@ -82,12 +83,20 @@ class ManyEvents : public testing::Test {
 
 TEST_F(ManyEvents, OfAKindThatNoJobHasLeaveTheJobsPacked) {
   const auto stream = watch("evicted");
-  bool is_delivered = false;
+  std::optional<http::BodyPiece> piece;
 
-  stream->pull([&](const http::BodyPiece&) { is_delivered = true; });
+  stream->pull([&](http::BodyPiece given) { piece = std::move(given); });
   most_whole_ = whole();
-  for (int round = 0; round < 30; ++round) turn();
+  EXPECT_FALSE(piece) << "not all jobs were examined";
+  for (int round = 0; round < 30 && !piece; ++round) turn();
 
+  ASSERT_TRUE(piece);
+  ASSERT_FALSE(piece->is_end());
+  EXPECT_NE(piece->bytes().find("event: ready"), std::string::npos) << piece->bytes();
+  EXPECT_EQ(piece->bytes().find("event: event"), std::string::npos) << piece->bytes();
+  bool is_delivered = false;
+  stream->pull([&](const http::BodyPiece&) { is_delivered = true; });
+  for (int round = 0; round < 30; ++round) turn();
   EXPECT_FALSE(is_delivered);
   EXPECT_LT(most_whole_, 300U);
 }
@@ -118,6 +127,10 @@ TEST_F(ManyEvents, AreSentInOrderAlthoughTheyAreSearchedOverSeveralTurns) {
     names += text.substr(at, text.find('"', at) - at) + "\n";
   }
   EXPECT_EQ(names, expected);
+  const std::string ready = "event: ready";
+  EXPECT_GT(text.find(ready), text.rfind("event: event"));
+  EXPECT_EQ(text.find(ready), text.rfind(ready));
+  EXPECT_NE(text.find(ready), std::string::npos);
   EXPECT_LT(most_whole_, 300U);
 }
 

@@ -91,13 +91,30 @@ RouteAnswer submitted(const Sight& sight, const Result<job::Job>& job) {
   return used_for_unseen("a job");
 }
 
+RouteAnswer submitted(const Sight& sight, job::Array array) {
+  if (!sight.sees(array)) return used_for_unseen("an array");
+  return json_answer(202, api::array_to_json(sight.shown(std::move(array))));
+}
+
 RouteAnswer submit_array(Controller& controller, const Sight& sight, const job::JobSpec& spec,
                          const std::string& key, const control::SubmitManner& manner,
                          const ApiCall& call) {
   auto array = controller.submit_array(spec, key, call.actor(), manner);
   if (!array) return sight.redacted(array.error());
-  if (!sight.sees(*array)) return used_for_unseen("an array");
-  return json_answer(202, api::array_to_json(sight.shown(*std::move(array))));
+  return submitted(sight, *std::move(array));
+}
+
+/// The result that the submission would have: the job or the array of an earlier request with the
+/// same key, or else a forecast.
+RouteAnswer dry_run_of(Controller& controller, const Sight& sight, const job::JobSpec& spec,
+                       const std::string& key, const control::SubmitManner& manner) {
+  if (spec.array.is_none()) {
+    MUSTER_TRY(const job::Job* const known, controller.submitted_with(spec, key));
+    if (known != nullptr) return submitted(sight, Result<job::Job>(*known));
+  } else if (auto known = controller.arrays().with_key(key)) {
+    return submitted(sight, *std::move(known));
+  }
+  return forecast(controller, sight, spec, manner);
 }
 
 /// Answers when the job is committed, together with other changes of that time.
@@ -113,11 +130,11 @@ void submit(Controller& controller, const ApiCall& call, const Respond& respond)
   if (!dry_run) return respond(problem(dry_run.error()));
   const auto manner = manner_of(call, sight);
   if (!manner) return respond(problem(manner.error()));
-  if (*dry_run) {
-    return respond(answered(forecast(controller, sight, *spec, *manner)));
-  }
   const auto key = idempotency_key_of(call);
   if (!key) return respond(problem(key.error()));
+  if (*dry_run) {
+    return respond(answered(dry_run_of(controller, sight, *spec, *key, *manner)));
+  }
   if (!spec->array.is_none()) {
     return respond(answered(submit_array(controller, sight, *spec, *key, *manner, call)));
   }

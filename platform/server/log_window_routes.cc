@@ -5,6 +5,7 @@
 // because the first request for a long log takes seconds; so a request holds its index, not the map.
 
 #include <algorithm>
+#include <chrono>
 #include <list>
 #include <memory>
 #include <utility>
@@ -32,6 +33,9 @@ struct LogOfTask {
 
   bool operator==(const LogOfTask&) const = default;
 };
+
+/// All searches share a thread: a pattern may take minutes for a log of gigabytes.
+constexpr std::chrono::seconds kLongestSearch{2};
 
 class LogWindows {
  public:
@@ -154,7 +158,11 @@ Result<void> search(control::Controller& controller, LogWindows& windows, const 
   return windows.ask<logs::LogSearchResult>(
       log,
       [query = std::move(query)](LogIndex& index, engine::LogCursor& cursor) {
-        return index.search(cursor, query);
+        logs::LogSearchQuery timed = query;
+        timed.is_late = [end = std::chrono::steady_clock::now() + kLongestSearch] {
+          return std::chrono::steady_clock::now() > end;
+        };
+        return index.search(cursor, timed);
       },
       [log, respond](Result<logs::LogSearchResult> found) {
         if (!found) return respond(problem(found.error()));

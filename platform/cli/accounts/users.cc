@@ -40,6 +40,7 @@ std::map<std::string, access::Role> read_project_roles(Reading& in) {
 /// "none": the user has no Unix account any more.
 std::optional<std::string> read_account(Reading& in) {
   if (!in.reader.has("--account")) return std::nullopt;
+  in.refuse_empty("--account");
   const std::string account = in.reader.text("--account");
   return account == "none" ? "" : account;
 }
@@ -314,6 +315,7 @@ std::optional<std::chrono::seconds> read_lifetime(Reading& in) {
 
 Call read_token_create(Reading& in) {
   TokenCreateCommand command{.request = {}, .output = in.output()};
+  in.refuse_empty("--user");
   command.request.user = in.reader.text("--user");
   command.request.description = in.reader.text("--description");
   if (in.reader.has("--ceiling")) {
@@ -327,6 +329,7 @@ Call read_token_create(Reading& in) {
 Call read_token_list(Reading& in) {
   TokenListCommand command{
       .user = std::nullopt, .all = in.reader.has("--all"), .output = in.list_output()};
+  in.refuse_empty("--user");
   if (in.reader.has("--user")) command.user = in.reader.text("--user");
   if (command.all && command.user) in.reader.fault("--user", "cannot be used with --all");
   return command;

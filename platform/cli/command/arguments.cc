@@ -1,6 +1,7 @@
 #include "cli/command/arguments.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/text.h"
@@ -57,8 +58,7 @@ class Parser {
     after_unknown_flag_ = false;
     if (equals == std::string::npos) return take_flag(*flag);
     std::string value = word.substr(equals + 1);
-    const bool is_set_alone = flag->is_switch() || flag->value_optional;
-    add_value(*flag, is_set_alone && value.empty() ? "true" : std::move(value));
+    add_value(*flag, flag->value_optional && value.empty() ? "true" : std::move(value));
   }
 
   /// "-f", "-n4", or several switches in one word: "-it".
@@ -121,8 +121,11 @@ class Parser {
       const auto found = values_.find(&flag);
       if (found == values_.end()) continue;
       std::vector<std::string>& values = found->second;
-      if (flag.is_switch() && values.back() == "false") continue;
-      if (values.size() > 1 && !flag.is_switch() && !flag.repeats) {
+      if (flag.is_switch()) {
+        set_switch(flag, values);
+        continue;
+      }
+      if (values.size() > 1 && !flag.repeats) {
         result_.faults.push_back({.field = flag.name, .what = "is given more than once"});
       }
       result_.flags[flag.name] = std::move(values);
@@ -131,6 +134,21 @@ class Parser {
     word_faults_.clear();
     values_.clear();
     after_unknown_flag_ = false;
+  }
+
+  /// The last value counts: "--follow=false" also undoes the "--follow" of a command above.
+  void set_switch(const Flag& flag, const std::vector<std::string>& values) {
+    const auto wrong = std::find_if(values.begin(), values.end(), [](const std::string& value) {
+      return !truth_of(value).has_value();
+    });
+    if (wrong != values.end()) {
+      result_.faults.push_back(
+          {.field = flag.name, .what = base::in_quotes(*wrong) + " is neither true nor false"});
+    } else if (truth_of(values.back()) == true) {
+      result_.flags[flag.name] = {"true"};
+    } else {
+      result_.flags.erase(flag.name);
+    }
   }
 
   void report_unknown_flag(const std::string& word) {
@@ -179,6 +197,15 @@ void check_program(const Command& command, Arguments& result) {
 }
 
 }  // namespace
+
+std::optional<bool> truth_of(std::string_view text) {
+  constexpr std::array<std::string_view, 6> kTrue{"true", "t", "1", "yes", "y", "on"};
+  constexpr std::array<std::string_view, 6> kFalse{"false", "f", "0", "no", "n", "off"};
+  const std::string lower = base::lower_case(text);
+  if (std::find(kTrue.begin(), kTrue.end(), lower) != kTrue.end()) return true;
+  if (std::find(kFalse.begin(), kFalse.end(), lower) != kFalse.end()) return false;
+  return std::nullopt;
+}
 
 std::string flag_of_field(const std::string& field, const FieldFlags& flags) {
   for (const auto& [outer, flag] : flags) {
@@ -248,10 +275,12 @@ int FlagReader::number_between(const std::string& flag, int fallback, int least,
 
 std::chrono::milliseconds FlagReader::duration(const std::string& flag,
                                                std::chrono::milliseconds fallback) {
+  constexpr std::chrono::milliseconds kLongest = std::chrono::days(36'500);
   if (!has(flag)) return fallback;
   const auto parsed = base::parse_duration(text(flag));
-  if (parsed) return *parsed;
-  fault(flag, parsed.error().what);
+  if (parsed && *parsed <= kLongest) return *parsed;
+  fault(flag,
+        parsed ? base::in_quotes(text(flag)) + " is longer than 100 years" : parsed.error().what);
   return fallback;
 }
 

@@ -25,14 +25,18 @@
 
 namespace muster::cli {
 
+/// The value of a switch, in the spellings of Go and of Python's click: true, t, 1, yes, y, on, and
+/// their opposites, in any case. Nothing: `text` is neither true nor false.
+std::optional<bool> truth_of(std::string_view text);
+
 struct Arguments {
   std::vector<std::string> path;  ///< the command: {"submit", "mpi"}; aliases by their full name
   std::map<std::string, std::vector<std::string>>
-      flags;                         ///< "--env" -> its values; a switch: {"true"}
+      flags;  ///< "--env" -> its values; a switch that is on: {"true"}, and else none
   std::vector<std::string> names;    ///< other words, such as the name of a job
   bool has_program = false;          ///< "--" was typed
   std::vector<std::string> program;  ///< the words after "--"
-  std::vector<base::Fault> faults;   ///< unknown words, flags without a value
+  std::vector<base::Fault> faults;   ///< unknown words, flags without a value, --force=maybe
 
   bool has(const std::string& flag) const { return flags.contains(flag); }
 };
@@ -66,6 +70,7 @@ class FlagReader {
   /// A number from `least` to `most`.
   int number_between(const std::string& flag, int fallback, int least,
                      int most = std::numeric_limits<int>::max());
+  /// At most 100 years, so that the sum with the present time fits into nanoseconds.
   std::chrono::milliseconds duration(const std::string& flag, std::chrono::milliseconds fallback);
   int64_t bytes(const std::string& flag, int64_t fallback);
   /// "4", "0.5" or "500m" CPUs, in thousandths.

@@ -34,13 +34,15 @@ std::string Reading::idempotency_key() {
 }
 
 void Reading::refuse_empty(const std::string& flag) {
-  if (!reader.has(flag) || !reader.text(flag).empty()) return;
+  const std::vector<std::string> values = reader.texts(flag);
+  const bool has_empty = std::any_of(values.begin(), values.end(),
+                                     [](const std::string& value) { return value.empty(); });
+  if (!has_empty || reader.is_at_fault(flag)) return;
   reader.fault(flag, "is empty; give a value, or leave it out");
 }
 
 std::string Reading::project_of_job() {
-  // Flags that change a job's project are checked with the other flags of the job.
-  if (!reader.is_at_fault("--project")) refuse_empty("--project");
+  refuse_empty("--project");
   return reader.text("--project");
 }
 

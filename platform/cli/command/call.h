@@ -32,7 +32,7 @@ struct Reading {
   Output list_output() { return output({"table", "json", "yaml", "names"}); }
   std::string idempotency_key();
   /// Reports a fault if the flag is given with an empty value, which is most likely that of a
-  /// variable that is not set.
+  /// variable that is not set. A flag that is at fault already gets no second fault.
   void refuse_empty(const std::string& flag);
 
   /// The name that the command requires; reports a fault if it is missing. `of`: "job", "project" ...

@@ -48,8 +48,9 @@ void warn_of_ignored_settings(const api::ServerInfo& server,
                  "read it\n";
   }
   for (const IgnoredSetting& each : ignored) {
-    std::cerr << "muster: warning: " << each.variable << "=" << each.wanted
-              << " has no effect: the running server has "
+    std::cerr << "muster: warning: " << each.variable
+              << (each.wanted ? "=" + *each.wanted + " has" : " has an invalid value and")
+              << " no effect: the running server has "
               << (each.present.empty() ? "the default" : each.present) << "\n";
   }
   if (server.config_changed || !ignored.empty()) std::cerr << restart_advice(server) << std::flush;
@@ -87,9 +88,9 @@ std::vector<IgnoredSetting> ignored_settings(const config::Environment& environm
     const bool is_invalid =
         std::any_of(faults.begin(), faults.end(),
                     [&](const base::Fault& fault) { return fault.field == setting.named; });
-    const std::string& present = of_server.at(setting.named);
-    if (!is_invalid && wanted.at(setting.named) == present) continue;
-    ignored.push_back({.variable = setting.named, .wanted = setting.text, .present = present});
+    IgnoredSetting each{.variable = setting.named, .present = of_server.at(setting.named)};
+    if (!is_invalid) each.wanted = wanted.at(setting.named);
+    if (each.wanted != each.present) ignored.push_back(std::move(each));
   }
   return ignored;
 }

@@ -80,6 +80,18 @@ class Connection {
     return attempt(client());
   }
 
+  /// Returns attempt(client()), which is not repeated. For requests that would be carried out twice, or
+  /// refused the second time. `advice`: replaces the advice of the error if the answer was lost; names
+  /// the command that shows whether the request was carried out.
+  template <class Attempt>
+  auto call_once(const Attempt& attempt, const std::string& advice) -> decltype(attempt(client())) {
+    auto answer = attempt(client());
+    if (answer || base::detail_of<http::AnswerLost>(answer.error()) == nullptr) return answer;
+    base::Error error = std::move(answer).error();
+    error.advice = advice;
+    return error;
+  }
+
  private:
   Connection() = default;
 
@@ -96,7 +108,8 @@ class Connection {
 /// A variable of this process that the running server does not have.
 struct IgnoredSetting {
   std::string variable;  ///< MUSTER_DECLARE_GPUS
-  std::string wanted;
+  /// Its value without a password. Nothing: the value is invalid, and may contain a password.
+  std::optional<std::string> wanted;
   std::string present;  ///< the server's value; empty: the default
 };
 

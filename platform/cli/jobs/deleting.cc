@@ -70,6 +70,8 @@ Call read_delete(Reading& in) {
                         .dry_run = in.reader.has("--dry-run"),
                         .yes = in.reader.has("--yes"),
                         .output = in.output()};
+  // No phase at all would mean every phase.
+  in.refuse_empty("--phase");
   if (selects_jobs(in.reader)) {
     command.ended.emplace(DeleteCommand::Ended{
         .project = command.project.empty() ? in.caller.project : command.project,

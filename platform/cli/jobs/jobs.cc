@@ -106,7 +106,8 @@ Result<int> show_schedule(const job::Schedule& schedule, const GetCommand& comma
 Result<int> show_other(Connection& connection, const base::Error& of_job,
                        const GetCommand& command) {
   MUSTER_TRY(const auto array, instead_of_job(connection, of_job, [&](api::Client& client) {
-               return client.array(command.name);
+               return command.spec ? client.array_with_lines(command.name)
+                                   : client.array(command.name);
              }));
   if (array) return show_array(*array, command);
   MUSTER_TRY(const auto sweep, instead_of_job(connection, of_job, [&](api::Client& client) {

@@ -81,7 +81,7 @@ Output read_list_output(Reading& in) {
 Call read_list(Reading& in) {
   ListCommand command;
   read_query(in, command.query);
-  for (const char* flag : {"--project", "--user"}) in.refuse_empty(flag);
+  for (const char* flag : {"--project", "--user", "--phase", "--kind"}) in.refuse_empty(flag);
   if (in.reader.has("--project")) command.query.project = in.reader.text("--project");
   if (in.reader.has("--user")) command.query.owner = in.reader.text("--user");
   command.mine = in.reader.has("--mine");

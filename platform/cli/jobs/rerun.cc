@@ -220,10 +220,13 @@ Result<std::vector<spec::ChangedValue>> change_spec(const RerunCommand& command,
 namespace {
 
 Result<int> rerun_failed_members(Connection& connection, const RerunCommand& command) {
-  MUSTER_TRY(const job::Array array, connection.call([&](api::Client& client) {
-    return client.rerun_failed(
-        command.name, {.max_running = command.max_running, .max_failures = command.max_failures});
-  }));
+  const api::RerunRequest changes{.max_running = command.max_running,
+                                  .max_failures = command.max_failures};
+  MUSTER_TRY(const job::Array array,
+             connection.call_once(
+                 [&](api::Client& client) { return client.rerun_failed(command.name, changes); },
+                 "the members may run again already; before you try again, see: muster get " +
+                     command.name));
   const std::string text = array.spec.name + ": " + array_counts(array) + "\n";
   if (!command.follow) {
     MUSTER_CHECK(show(command.output, text, api::array_to_json(array)));

@@ -339,6 +339,7 @@ Result<Submission> run_of_flags(const CreateScheduleCommand& command) {
   (void)spec::override_spec(command.flags, reader, run.spec);
   spec::SettingsRead read = spec::apply_settings(command.settings, run.spec);
   spec::resolve_paths(command.flags.caller.folder, run.spec);
+  spec::note_inherited(reader, run.spec);
   std::vector<base::Fault> faults = std::move(read.faults);
   if (faults.empty()) faults = job::validate(run.spec);
   if (!faults.empty()) {
@@ -388,7 +389,10 @@ Result<int> execute(const CreateScheduleCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
   MUSTER_TRY(const job::ScheduleSpec spec, spec_of_schedule(command, connection, hooks));
   MUSTER_TRY(const Schedule schedule,
-             connection.call([&](api::Client& client) { return client.create_schedule(spec); }));
+             connection.call_once(
+                 [&](api::Client& client) { return client.create_schedule(spec); },
+                 "the schedule may have been created; before you try again, list the schedules: "
+                 "muster schedule list"));
   MUSTER_CHECK(show(command.output, schedule_page(schedule), api::schedule_to_json(schedule)));
   return kExitDone;
 }
@@ -414,10 +418,18 @@ Result<int> execute(const ScheduleCommand& command, const Hooks& hooks) {
   const auto call = [&](auto member) {
     return connection.call([&](api::Client& client) { return (client.*member)(command.name); });
   };
+  const auto call_once = [&](auto member, const std::string& advice) {
+    return connection.call_once([&](api::Client& client) { return (client.*member)(command.name); },
+                                advice);
+  };
   std::optional<Result<Schedule>> answer;
   switch (command.action) {
     case ScheduleAction::kRun: {
-      MUSTER_TRY(const auto started, call(&api::Client::run_schedule));
+      MUSTER_TRY(const auto started,
+                 call_once(&api::Client::run_schedule,
+                           "the run may have started; before you try again, list the runs: muster "
+                           "schedule history " +
+                               command.name));
       if (const auto* const array = std::get_if<job::Array>(&started)) {
         MUSTER_CHECK(show(command.output, array->spec.name + ": " + array_counts(*array) + "\n",
                           api::array_to_json(*array)));
@@ -429,7 +441,9 @@ Result<int> execute(const ScheduleCommand& command, const Hooks& hooks) {
       return kExitDone;
     }
     case ScheduleAction::kDelete:
-      MUSTER_CHECK(call(&api::Client::remove_schedule));
+      MUSTER_CHECK(call_once(&api::Client::remove_schedule,
+                             "the schedule may have been deleted; list the schedules: muster "
+                             "schedule list"));
       MUSTER_CHECK(show("deleted " + command.name + "\n"));
       return kExitDone;
     case ScheduleAction::kPause:

@@ -313,12 +313,15 @@ Result<void> send_workspace_of(Connection& connection, Submission& job) {
   return {};
 }
 
-/// Names the job, of which there are several.
-Error about_job(Error error, const job::JobSpec& spec, size_t count) {
-  if (count > 1) {
-    error.what += "; none of the " + std::to_string(count) +
-                  " jobs was submitted, because of job '" + spec.name + "'";
-  }
+/// Names the job, of which there are several. `earlier`: the number of jobs that an earlier command
+/// has submitted.
+Error about_job(Error error, const job::JobSpec& spec, size_t count, size_t earlier) {
+  if (count == 1) return error;
+  const std::string all = std::to_string(count) + " jobs";
+  error.what += earlier == 0 ? "; none of the " + all + " was submitted"
+                             : "; an earlier command submitted " + std::to_string(earlier) +
+                                   " of the " + all + ", and no other job was submitted";
+  error.what += ", because of job '" + spec.name + "'";
   return error;
 }
 
@@ -386,6 +389,37 @@ Result<Submitted> submit_one(Connection& connection, const Submission& job,
   return Submitted{.job = std::move(submitted), .array = {}};
 }
 
+/// The key of one of `count` jobs.
+std::string key_of_job(const std::string& key, size_t index, size_t count) {
+  return count == 1 ? key : key + "-" + std::to_string(index);
+}
+
+/// Of several jobs, the indexes of those that an earlier command has submitted with the same key.
+/// Errors: the server would refuse another job.
+Result<std::set<size_t>> submitted_earlier(Connection& connection,
+                                           const std::vector<Submission>& jobs,
+                                           const std::string& key) {
+  std::set<size_t> earlier;
+  const size_t count = jobs.size();
+  if (count == 1) return earlier;
+  std::optional<Error> refusal;  // of the first job that the server would refuse
+  const job::JobSpec* refused = nullptr;
+  for (size_t i = 0; i < count; ++i) {
+    const Submission& job = jobs[i];
+    const auto checked = connection.call([&](api::Client& client) {
+      return client.forecast_unless_submitted(job.spec, key_of_job(key, i, count), job.options);
+    });
+    if (checked && !*checked) earlier.insert(i);
+    if (checked || refusal) continue;
+    if (checked.error().code == ErrorCode::kUnavailable) return checked.error();
+    if (waits_for_another(job.spec, jobs)) continue;
+    refusal = checked.error();
+    refused = &job.spec;
+  }
+  if (refusal) return about_job(*std::move(refusal), *refused, count, earlier.size());
+  return earlier;
+}
+
 }  // namespace
 
 Result<std::vector<Submitted>> submit_all(Connection& connection, std::vector<Submission> jobs,
@@ -394,29 +428,21 @@ Result<std::vector<Submitted>> submit_all(Connection& connection, std::vector<Su
   std::vector<const job::JobSpec*> specs;
   for (const Submission& job : jobs) specs.push_back(&job.spec);
   MUSTER_TRY(const std::vector<size_t> order, spec::submit_order(specs));
-  if (count > 1) {
-    for (const Submission& job : jobs) {
-      if (waits_for_another(job.spec, jobs)) continue;
-      const auto checked = connection.call(
-          [&](api::Client& client) { return client.forecast(job.spec, job.options); });
-      if (!checked) return about_job(checked.error(), job.spec, count);
-    }
-  }
+  MUSTER_TRY(const std::set<size_t> earlier, submitted_earlier(connection, jobs, key));
   for (Submission& job : jobs) MUSTER_CHECK(send_files(connection, job));
   std::vector<Submitted> submitted;
   std::vector<Submitted> in_order(count);
   for (const size_t index : order) {
     const Submission& job = jobs[index];
-    const std::string own_key = count == 1 ? key : key + "-" + std::to_string(index);
-    auto answer = submit_one(connection, job, own_key);
+    auto answer = submit_one(connection, job, key_of_job(key, index, count));
     if (!answer) {
       take_back(connection, submitted);
-      return about_job(std::move(answer).error(), job.spec, count);
+      return about_job(std::move(answer).error(), job.spec, count, earlier.size());
     }
-    submitted.push_back(*answer);
-    in_order[index] = *std::move(answer);
     // The server may have given it another name.
-    rename_dependencies(job.spec, submitted.back().job.spec.name, jobs);
+    rename_dependencies(job.spec, answer->job.spec.name, jobs);
+    if (!earlier.contains(index)) submitted.push_back(*answer);
+    in_order[index] = *std::move(answer);
   }
   return in_order;
 }

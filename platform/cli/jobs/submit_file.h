@@ -1,7 +1,8 @@
 // Jobs from a file: a job file of Muster, or one of Kubernetes, with one or several documents.
 //
 // Several jobs are submitted together or not at all: the server checks every job before the first
-// is submitted, and the submitted jobs are withdrawn if a later job is refused.
+// is submitted, and the submitted jobs are withdrawn if a later job is refused. Jobs that an earlier
+// command has submitted with the same key are neither checked nor withdrawn.
 //
 // Blocking; I/O. Warnings go to standard error.
 #pragma once
@@ -70,7 +71,8 @@ struct Submitted {
 };
 Submitted submitted_array(job::Array array);
 
-/// Submits all of them or none. `key`: for requests that may be sent twice.
+/// Submits all of them or none. `key`: for requests that may be sent twice; a job that an earlier
+/// call has submitted with it is returned, and kept if another job is refused.
 Result<std::vector<Submitted>> submit_all(Connection& connection, std::vector<Submission> jobs,
                                           const std::string& key);
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "api/client.h"
-#include "api/wire.h"
 #include "cli/common/array_view.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
@@ -18,17 +17,22 @@ namespace muster::cli::logs {
 
 namespace {
 
+struct ArrayEnd {
+  FollowEnd::How how = FollowEnd::How::kEnded;
+  job::Array array = {};  ///< set with kEnded
+};
+
 class ArrayFollower {
  public:
   ArrayFollower(Connection& connection, Interrupts& interrupts, const FollowRequest& request)
       : connection_(connection),
         interrupts_(interrupts),
         request_(request),
-        printer_(request.look, terminal_of(STDOUT_FILENO), request.head),
+        terminal_(terminal_of(STDOUT_FILENO)),
+        printer_(request.look, terminal_, request.head),
         output_(STDOUT_FILENO) {}
 
-  /// Nothing: Ctrl-C, or the reader of the output is gone.
-  Result<std::optional<job::Array>> run() {
+  Result<ArrayEnd> run() {
     while (true) {
       const http::Wake wake{.fd = interrupts_.fd(), .on_wake = [this] {
                               left_ = interrupts_.take() || left_;
@@ -40,9 +44,12 @@ class ArrayFollower {
            .on_array = [this](const job::Array& news) { tell(news); }},
           wake);
       printer_.finish(output_.buffer());
-      const auto written = output_.flush();
-      if (left_ || !written) return std::optional<job::Array>();
-      if (array) return std::optional(*std::move(array));
+      if (!flush()) {
+        MUSTER_TRY(const FollowEnd::How how, end_by_output(*output_error_));
+        return ArrayEnd{.how = how};
+      }
+      if (left_) return ArrayEnd{.how = FollowEnd::How::kInterrupted};
+      if (array) return ArrayEnd{.array = *std::move(array)};
       if (array.error().code != base::ErrorCode::kUnavailable) return array.error();
       MUSTER_CHECK(connection_.come_back());
       cursor_.restart();
@@ -56,13 +63,18 @@ class ArrayFollower {
     if (unseen == nullptr) return true;
     connection_.is_well();
     if (request_.look.json) {
-      api::append_log_record(output_.buffer(), *unseen);
-      output_.buffer() += '\n';
+      append_json(*unseen, terminal_, output_.buffer());
     } else {
       printer_.print(*unseen, output_.buffer());
     }
-    left_ = !output_.flush();
-    return !left_;
+    return flush();
+  }
+
+  /// False: the output cannot be written, now or before.
+  bool flush() {
+    const auto written = output_.flush();
+    if (!written && !output_error_) output_error_ = written.error();
+    return !output_error_;
   }
 
   /// One line on standard error for each percent, and for the end.
@@ -75,11 +87,13 @@ class ArrayFollower {
   Connection& connection_;
   Interrupts& interrupts_;
   const FollowRequest& request_;
+  Terminal terminal_;
   LogPrinter printer_;
   PacedOutput output_;
   LogCursor cursor_;
   int told_ = -1;
-  bool left_ = false;
+  std::optional<base::Error> output_error_;  ///< the first one
+  bool left_ = false;                        ///< after Ctrl-C
 };
 
 }  // namespace
@@ -87,10 +101,11 @@ class ArrayFollower {
 Result<int> follow_array(Connection& connection, Interrupts& interrupts,
                          const FollowRequest& request) {
   ArrayFollower follower(connection, interrupts, request);
-  MUSTER_TRY(const std::optional<job::Array> array, follower.run());
-  if (!array) return kExitInterrupted;
+  MUSTER_TRY(const ArrayEnd end, follower.run());
+  if (end.how == FollowEnd::How::kPipeClosed) return kExitBrokenPipe;
+  if (end.how == FollowEnd::How::kInterrupted) return kExitInterrupted;
   if (!request.query.follow) return kExitDone;
-  return array->phase == job::Phase::kSucceeded ? kExitDone : kExitFailed;
+  return end.array.phase == job::Phase::kSucceeded ? kExitDone : kExitFailed;
 }
 
 }  // namespace muster::cli::logs

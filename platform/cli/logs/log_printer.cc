@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/wire.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -143,6 +144,27 @@ size_t place_of(const job::LogRecord& record) {
 
 std::string_view colour_of(const job::LogRecord& record) {
   return kTaskColours[place_of(record) % kTaskColours.size()];
+}
+
+void append_json(const job::LogRecord& record, Terminal terminal, std::string& out) {
+  const size_t begin = out.size();
+  api::append_log_record(out, record);
+  out += '\n';
+  if (!terminal.is_terminal) return;
+  const std::string text = out.substr(begin);
+  out.resize(begin);
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : '\0');
+    if (text[i] == '\xc2' && next >= 0x80 && next <= 0x9f) {
+      out += next < 0x90 ? "\\u008" : "\\u009";
+      out += "0123456789abcdef"[next & 15];
+      ++i;
+    } else if (text[i] == '\x7f') {
+      out += "\\u007f";
+    } else {
+      out += text[i];
+    }
+  }
 }
 
 std::string prefix_of(const job::LogRecord& record) {

@@ -107,6 +107,10 @@ class LogPrinter {
   bool rewound_ = false;   ///< the next text overwrites the line
 };
 
+/// Appends a record as one line of the API's JSON. JSON escapes C0; on a terminal, DEL and C1 are
+/// escaped too, because terminals interpret them.
+void append_json(const job::LogRecord& record, Terminal terminal, std::string& out);
+
 /// "[3@host]" or "[worker-0]".
 std::string prefix_of(const job::LogRecord& record);
 

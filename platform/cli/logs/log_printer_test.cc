@@ -88,6 +88,26 @@ TEST(LogPrinter, EscapesAControlCharacterThatIsSplitBetweenTwoPieces) {
             "\\u009b\n");
 }
 
+TEST(JsonOfALogLine, EscapesEveryControlCharacterOnATerminalAndOnlyC0InAFile) {
+  const LogRecord record = log_line("a",
+                                    "\x1b\x7f \xc3\xa9 \xc2\x9b"
+                                    "31m \xc2\x80");
+  std::string file = "before\n";
+  append_json(record, kFile, file);
+  std::string terminal = "before\n";
+  append_json(record, kPlainTerminal, terminal);
+
+  EXPECT_TRUE(file.starts_with("before\n{")) << file;
+  EXPECT_TRUE(file.ends_with("}\n")) << file;
+  EXPECT_NE(file.find("\\u001b\x7f \xc3\xa9 \xc2\x9b"
+                      "31m \xc2\x80"),
+            std::string::npos)
+      << file;
+  EXPECT_TRUE(terminal.starts_with("before\n{")) << terminal;
+  EXPECT_NE(terminal.find("\\u001b\\u007f \xc3\xa9 \\u009b31m \\u0080"), std::string::npos)
+      << terminal;
+}
+
 TEST(LogPrinter, ColoursEachPrefixTheSameInEveryRun) {
   const std::string once = printed({log_line("worker-0", "x")}, {}, kColourTerminal);
 

@@ -13,7 +13,6 @@
 #include <string_view>
 #include <utility>
 
-#include "api/wire.h"
 #include "base/units.h"
 #include "cli/common/job_view.h"
 #include "cli/common/output.h"
@@ -193,29 +192,6 @@ base::UniqueFd epoll_set_of(std::initializer_list<int> descriptors) {
   return all;
 }
 
-/// A record as one line of the API's JSON. JSON escapes C0; DEL and C1 are escaped here, because
-/// terminals interpret them, too.
-void append_json(const job::LogRecord& record, bool is_terminal, std::string& out) {
-  const size_t begin = out.size();
-  api::append_log_record(out, record);
-  out += '\n';
-  if (!is_terminal) return;
-  const std::string text = out.substr(begin);
-  out.resize(begin);
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : '\0');
-    if (text[i] == '\xc2' && next >= 0x80 && next <= 0x9f) {
-      out += next < 0x90 ? "\\u008" : "\\u009";
-      out += "0123456789abcdef"[next & 15];
-      ++i;
-    } else if (text[i] == '\x7f') {
-      out += "\\u007f";
-    } else {
-      out += text[i];
-    }
-  }
-}
-
 // The maximum delay before the count of a repeated line is printed.
 constexpr time_t kSecondsOfSilence = 1;
 constexpr size_t kEverything = std::numeric_limits<size_t>::max();
@@ -303,7 +279,7 @@ class Follower {
 
   void print(const job::LogRecord& record) {
     if (request_.look.json) {
-      append_json(record, terminal_.is_terminal, output_.buffer());
+      append_json(record, terminal_, output_.buffer());
     } else if (folds_) {
       fold_.print(record, output_.buffer());
       if (fold_.holds()) set_fold_timer();
@@ -393,11 +369,7 @@ class Follower {
                      .job = job ? *job : job::Job{},
                      .stop_asked = interruptions_ > 0};
     if (!output_error_) return result;
-    if (output_error_->code != base::ErrorCode::kUnavailable) {
-      output_error_->code = base::ErrorCode::kInternal;  // the server refused nothing
-      return *output_error_;
-    }
-    result.how = FollowEnd::How::kPipeClosed;
+    MUSTER_TRY(result.how, end_by_output(*output_error_));
     return result;
   }
 
@@ -440,6 +412,12 @@ void show_detached(const std::string& name) {
 }
 
 }  // namespace
+
+Result<FollowEnd::How> end_by_output(base::Error error) {
+  if (error.code == base::ErrorCode::kUnavailable) return FollowEnd::How::kPipeClosed;
+  error.code = base::ErrorCode::kInternal;  // the server refused nothing
+  return error;
+}
 
 Result<FollowEnd> follow(Connection& connection, Interrupts& interrupts,
                          const FollowRequest& request) {

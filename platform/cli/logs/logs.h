@@ -138,8 +138,11 @@ struct FollowEnd {
 Result<FollowEnd> follow(Connection& connection, Interrupts& interrupts,
                          const FollowRequest& request);
 
-/// The same for the logs of all members of an array, with lines about its progress on standard
-/// error. Returns the exit code: 1 if the array was followed and a member did not succeed.
+/// How following ends after `error` of PacedOutput. Errors: kInternal: the output cannot be written.
+Result<FollowEnd::How> end_by_output(base::Error error);
+
+/// The same as follow() for the logs of all members of an array, with lines about its progress on
+/// standard error. Returns the exit code: 1 if the array was followed and a member did not succeed.
 /// kNotFound: there is no such array. array_logs.cc
 Result<int> follow_array(Connection& connection, Interrupts& interrupts,
                          const FollowRequest& request);

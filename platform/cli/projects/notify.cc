@@ -273,9 +273,12 @@ Result<int> execute(const NotifyAddCommand& command, const Hooks& hooks) {
     request.url = without_last_newline(std::move(text));
   }
   MUSTER_TRY(Connection connection, connect(hooks));
-  MUSTER_TRY(const api::KeyedSubscription added, connection.call([&](api::Client& client) {
-    return client.subscribe(command.project, request);
-  }));
+  MUSTER_TRY(const api::KeyedSubscription added,
+             connection.call_once(
+                 [&](api::Client& client) { return client.subscribe(command.project, request); },
+                 "the subscription may have been added; before you try again, list the "
+                 "subscriptions: muster notify list --project " +
+                     command.project));
   return show_keyed(added, command.output);
 }
 
@@ -327,9 +330,14 @@ Result<int> execute(const NotifyDeadCommand& command, const Hooks& hooks) {
 
 Result<int> execute(const NotifyRetryCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
-  MUSTER_TRY(const int count, connection.call([&](api::Client& client) {
-    return client.retry_dead_letters(command.project, command.ids);
-  }));
+  MUSTER_TRY(const int count,
+             connection.call_once(
+                 [&](api::Client& client) {
+                   return client.retry_dead_letters(command.project, command.ids);
+                 },
+                 "the deliveries may be tried again; list the failed ones: muster notify dead "
+                 "--project " +
+                     command.project));
   MUSTER_CHECK(show("tries " + base::count_text(count, "dead letter") + " again\n"));
   return kExitDone;
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,10 @@
 #include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 #include "base/files.h"
 #include "base/json_text.h"
@@ -359,11 +364,26 @@ std::string json_of(const StoreReport& report) {
   return base::json_text(json) + "\n";
 }
 
-Result<void> copy_all(int from, int to) {
+/// Waits until `fd` is readable. False: Ctrl-C.
+Result<bool> await_bytes(int fd, Interrupts& interrupts) {
+  std::array<pollfd, 2> entries{pollfd{.fd = fd, .events = POLLIN, .revents = 0},
+                                pollfd{.fd = interrupts.fd(), .events = POLLIN, .revents = 0}};
+  while (::poll(entries.data(), entries.size(), -1) < 0) {
+    if (errno != EINTR) return base::system_error("cannot wait for the backup", errno);
+  }
+  return !interrupts.take();
+}
+
+/// `interrupts`: null, or Ctrl-C ends the copy. False: Ctrl-C.
+Result<bool> copy_all(int from, int to, Interrupts* interrupts) {
   std::array<char, 1 << 16> buffer{};
   while (true) {
+    if (interrupts != nullptr) {
+      MUSTER_TRY(const bool goes_on, await_bytes(from, *interrupts));
+      if (!goes_on) return false;
+    }
     const ssize_t count = ::read(from, buffer.data(), buffer.size());
-    if (count == 0) return {};
+    if (count == 0) return true;
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return base::system_error("cannot read the backup", errno);
     MUSTER_CHECK(base::write_all(to, {buffer.data(), static_cast<size_t>(count)}));
@@ -371,14 +391,13 @@ Result<void> copy_all(int from, int to) {
 }
 
 /// A file for a backup that goes through a pipe, because a database cannot. Removed at the end.
+/// REQUIRES: an Interrupts outlives it, so that Ctrl-C does not end this process before that.
 class PassingFile {
  public:
   PassingFile() = default;
   PassingFile(const PassingFile&) = delete;
   PassingFile& operator=(const PassingFile&) = delete;
-  ~PassingFile() {
-    if (!folder_.empty()) (void)base::remove_tree(folder_);
-  }
+  ~PassingFile() { remove(); }
 
   /// In the state folder, which has room for databases, or else in the folder for temporary files.
   Result<void> create(const config::ServeOptions& options) {
@@ -394,43 +413,91 @@ class PassingFile {
     return {};
   }
   std::string path() const { return folder_ / "muster.db"; }
+  const std::filesystem::path& folder() const { return folder_; }
+
+  void remove() {
+    if (!folder_.empty()) (void)base::remove_tree(std::exchange(folder_, {}));
+  }
 
  private:
   std::filesystem::path folder_;
 };
 
-Result<StoreReport> backup_to_output(const config::ServeOptions& options, const Hooks& hooks) {
-  PassingFile file;
-  MUSTER_CHECK(file.create(options));
-  MUSTER_TRY(const StoreReport report, hooks.backup_store(options, file.path()));
-  const base::UniqueFd content(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));
-  if (!content) return base::system_error("cannot open '" + file.path() + "'", errno);
-  MUSTER_CHECK(copy_all(content.get(), STDOUT_FILENO));
+/// Waits until `ended` is readable. Ctrl-C ends this process before that, without `folder`.
+void exit_at_interrupt(const Interrupts& interrupts, int ended,
+                       const std::filesystem::path& folder) {
+  std::array<pollfd, 2> entries{pollfd{.fd = ended, .events = POLLIN, .revents = 0},
+                                pollfd{.fd = interrupts.fd(), .events = POLLIN, .revents = 0}};
+  while (::poll(entries.data(), entries.size(), -1) < 0) {
+    if (errno != EINTR) return;
+  }
+  if (entries[0].revents != 0) return;
+  (void)base::remove_tree(folder);
+  (void)base::remove_tree(folder);  // again: a copy that continues may have added a file meanwhile
+  ::_exit(kExitInterrupted);
+}
+
+/// Calls `copy`, which takes minutes for a large database. Ctrl-C meanwhile ends this process
+/// without `file`.
+template <class Copy>
+Result<StoreReport> copy_until_interrupted(const Copy& copy, const PassingFile& file,
+                                           const Interrupts& interrupts) {
+  const base::UniqueFd ended(::eventfd(0, EFD_CLOEXEC));
+  if (!ended) return base::system_error("cannot wait for the end of the copy", errno);
+  std::jthread watch;
+  try {
+    watch = std::jthread([&] { exit_at_interrupt(interrupts, ended.get(), file.folder()); });
+  } catch (const std::system_error& error) {
+    return base::system_error("cannot start a thread", error.code().value());
+  }
+  Result<StoreReport> report = copy();
+  (void)::eventfd_write(ended.get(), 1);
   return report;
 }
 
-Result<StoreReport> restore_from_input(const config::ServeOptions& options, const Hooks& hooks) {
+/// Nothing: Ctrl-C.
+using PipedReport = std::optional<StoreReport>;
+
+Result<PipedReport> backup_to_output(const config::ServeOptions& options, const Hooks& hooks) {
+  std::optional<Interrupts> interrupts(std::in_place);
+  PassingFile file;  // gone when `interrupts` is reset
+  MUSTER_CHECK(file.create(options));
+  const auto copy = [&] { return hooks.backup_store(options, file.path()); };
+  MUSTER_TRY(StoreReport report, copy_until_interrupted(copy, file, *interrupts));
+  const base::UniqueFd content(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));
+  if (!content) return base::system_error("cannot open '" + file.path() + "'", errno);
+  // The open file needs no name: nothing remains if a closed pipe or Ctrl-C ends the copy.
+  file.remove();
+  if (interrupts->take()) return PipedReport();
+  interrupts.reset();
+  MUSTER_CHECK(copy_all(content.get(), STDOUT_FILENO, nullptr));
+  return PipedReport(std::move(report));
+}
+
+Result<PipedReport> restore_from_input(const config::ServeOptions& options, const Hooks& hooks) {
+  Interrupts interrupts;
   PassingFile file;
   MUSTER_CHECK(file.create(options));
   const base::UniqueFd content(
       ::open(file.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!content) return base::system_error("cannot create '" + file.path() + "'", errno);
-  MUSTER_CHECK(copy_all(STDIN_FILENO, content.get()));
-  return hooks.restore_store(options, file.path());
+  MUSTER_TRY(const bool is_whole, copy_all(STDIN_FILENO, content.get(), &interrupts));
+  if (!is_whole) return PipedReport();
+  const auto copy = [&] { return hooks.restore_store(options, file.path()); };
+  MUSTER_TRY(StoreReport report, copy_until_interrupted(copy, file, interrupts));
+  return PipedReport(std::move(report));
 }
 
 bool is_piped_backup(const StoreCommand& command) {
   return command.what == StoreCommand::What::kBackup && command.file == kPipe;
 }
 
-Result<StoreReport> report_of(const StoreCommand& command, const config::ServeOptions& options,
-                              const Hooks& hooks) {
+Result<StoreReport> report_without_pipe(const StoreCommand& command,
+                                        const config::ServeOptions& options, const Hooks& hooks) {
   switch (command.what) {
     case StoreCommand::What::kBackup:
-      if (is_piped_backup(command)) return backup_to_output(options, hooks);
       return hooks.backup_store(options, command.file);
     case StoreCommand::What::kRestore:
-      if (command.file == kPipe) return restore_from_input(options, hooks);
       return hooks.restore_store(options, command.file);
     case StoreCommand::What::kSetAside:
       return hooks.set_record_aside(options, command.record);
@@ -440,18 +507,28 @@ Result<StoreReport> report_of(const StoreCommand& command, const config::ServeOp
   return hooks.check_store(options);
 }
 
+Result<PipedReport> report_of(const StoreCommand& command, const config::ServeOptions& options,
+                              const Hooks& hooks) {
+  if (is_piped_backup(command)) return backup_to_output(options, hooks);
+  const bool is_piped = command.what == StoreCommand::What::kRestore && command.file == kPipe;
+  if (is_piped) return restore_from_input(options, hooks);
+  MUSTER_TRY(StoreReport report, report_without_pipe(command, options, hooks));
+  return PipedReport(std::move(report));
+}
+
 }  // namespace
 
 Result<int> execute(const StoreCommand& command, const Hooks& hooks) {
   MUSTER_TRY(const config::ServeOptions options,
              config::read_server_options(config::with_usual_file(command.source)));
-  MUSTER_TRY(const StoreReport report, report_of(command, options, hooks));
+  MUSTER_TRY(const PipedReport report, report_of(command, options, hooks));
+  if (!report) return kExitInterrupted;
   if (is_piped_backup(command)) {
-    std::cerr << report_text(report);  // standard output is the backup
+    std::cerr << report_text(*report);  // standard output is the backup
   } else {
-    MUSTER_CHECK(show(command.output, report_text(report), json_of(report)));
+    MUSTER_CHECK(show(command.output, report_text(*report), json_of(*report)));
   }
-  return report.faults.empty() ? kExitDone : kExitFailed;
+  return report->faults.empty() ? kExitDone : kExitFailed;
 }
 
 }  // namespace muster::cli::server

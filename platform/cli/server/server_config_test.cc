@@ -67,7 +67,7 @@ TEST(IgnoredSettings, AreThoseThatDifferFromTheServersInMeaning) {
   const auto ignored = [&](Environment environment) {
     std::string text;
     for (const IgnoredSetting& each : ignored_settings(environment, server)) {
-      text += each.variable + "=" + each.wanted + " not " + each.present + "; ";
+      text += each.variable + "=" + each.wanted.value_or("?") + " not " + each.present + "; ";
     }
     return text;
   };
@@ -76,9 +76,19 @@ TEST(IgnoredSettings, AreThoseThatDifferFromTheServersInMeaning) {
             "");
   EXPECT_EQ(ignored({{"MUSTER_DECLARE_GPUS", "8"}, {"MUSTER_ENGINE", "container"}}),
             "MUSTER_DECLARE_GPUS=8 not 4; MUSTER_ENGINE=container not process; ");
-  EXPECT_EQ(ignored({{"MUSTER_LOG_QUOTA", "many"}}), "MUSTER_LOG_QUOTA=many not 1Gi; ");
+  EXPECT_EQ(ignored({{"MUSTER_LOG_QUOTA", "many"}}), "MUSTER_LOG_QUOTA=? not 1Gi; ");
   EXPECT_TRUE(ignored_settings({{"MUSTER_ENGINE", "slurm"}}, {}).empty())
       << "an older server does not report its settings";
+}
+
+TEST(IgnoredSettings, ContainNoPassword) {
+  const auto wanted = [](const std::string& store) {
+    const auto server = config::settings_of_variables({.store = "/var/lib/muster.db"});
+    const auto ignored = ignored_settings({{"MUSTER_STORE", store}}, server);
+    return ignored.size() == 1 ? ignored.front().wanted.value_or("invalid") : "not one setting";
+  };
+  EXPECT_EQ(wanted("postgres://ada:secret@db2/muster"), "postgres://ada@db2/muster");
+  EXPECT_EQ(wanted("mysql://ada:secret@db2/muster"), "invalid");
 }
 
 TEST(ServerConfig, ReadsEveryTypeOfValue) {

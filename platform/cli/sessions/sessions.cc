@@ -123,9 +123,10 @@ Result<int> execute(const ExecCommand& command, const Hooks& hooks) {
     request.rows = size->first;
     request.columns = size->second;
   }
-  MUSTER_TRY(const auto socket, connection.call([&](api::Client& client) {
-    return client.exec(command.name, request);
-  }));
+  MUSTER_TRY(
+      const auto socket,
+      connection.call_once([&](api::Client& client) { return client.exec(command.name, request); },
+                           "the program may have started; check this before you try again"));
   MUSTER_TRY(const SessionEnd end, run_session(*socket, {.terminal = request.terminal}));
   if (end.how == SessionEnd::How::kServerGone) return end.error;
   if (!end.exit.error.empty()) std::cerr << "muster: " << end.exit.error << std::endl;
@@ -213,7 +214,8 @@ Result<int> sit_before(Connection& connection, const AttachCommand& command,
     left(target);
     return exit_code_of(end);
   }
-  if (!end.exit.succeeded()) say(target.task.name + " " + job::explain(end.exit));
+  const bool has_failed = end.how == SessionEnd::How::kExited && !end.exit.succeeded();
+  if (has_failed) say(target.task.name + " " + job::explain(end.exit));
   return exit_code_of(end);
 }
 

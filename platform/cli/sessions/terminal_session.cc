@@ -101,7 +101,9 @@ constexpr int kMayNotAnyMore = 1008;
 
 constexpr size_t kInputBufferBytes = 64 << 10;
 
-/// One descriptor for input and signals. While it exists, the watched signals have no other effect.
+/// One descriptor for input and signals. While it exists, the watched signals have no other effect,
+/// and a closed pipe is an error of write() instead of SIGPIPE, which would end this process without
+/// restoring the terminal.
 class Happenings {
  public:
   explicit Happenings(bool input) {
@@ -111,6 +113,9 @@ class Happenings {
     pthread_sigmask(SIG_BLOCK, &signals, &mask_before_);
     signals_.reset(::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
     watch(signals_.get());
+    struct sigaction ignore{};
+    ignore.sa_handler = SIG_IGN;
+    ::sigaction(SIGPIPE, &ignore, &pipe_before_);
     // epoll does not accept regular files: they are always readable.
     if (input && !watch(STDIN_FILENO)) {
       always_.reset(::eventfd(1, EFD_CLOEXEC));
@@ -121,6 +126,7 @@ class Happenings {
   Happenings& operator=(const Happenings&) = delete;
   ~Happenings() {
     while (take_signal()) continue;
+    ::sigaction(SIGPIPE, &pipe_before_, nullptr);
     pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
   }
 
@@ -158,6 +164,7 @@ class Happenings {
   base::UniqueFd signals_;
   base::UniqueFd always_;
   sigset_t mask_before_{};
+  struct sigaction pipe_before_{};
 };
 
 /// Connects the caller's terminal to the program's end of the connection.
@@ -172,14 +179,15 @@ class Session {
   Result<SessionEnd> run() {
     const http::Wake wake{.fd = happenings_.fd(), .on_wake = [this] { return heed(); }};
     tell_size();  // the size may have changed before the signal was watched
-    MUSTER_CHECK(greet());
+    if (auto greeted = greet(); !greeted) return not_shown(std::move(greeted).error());
     while (true) {
       auto message = socket_.receive(wake);
       if (left_) return *left_;
       if (!message) return gone(std::move(message).error());
       if (!*message) return closed();
       if ((*message)->kind == WebSocket::Kind::kBinary) {
-        MUSTER_CHECK(show((*message)->data));
+        auto shown = show((*message)->data);
+        if (!shown) return not_shown(std::move(shown).error());
       } else {
         MUSTER_TRY(exit_, api::terminal_exit_from_json((*message)->data));
       }
@@ -244,6 +252,12 @@ class Session {
     return base::write_all(fd, message.substr(1));
   }
 
+  static Result<SessionEnd> not_shown(base::Error error) {
+    if (error.code == base::ErrorCode::kUnavailable) return SessionEnd{.how = How::kPipeClosed};
+    error.code = base::ErrorCode::kInternal;  // the server refused nothing
+    return error;
+  }
+
   Result<SessionEnd> gone(base::Error error) const {
     // An answer that cannot be parsed does not mean that the server is gone.
     if (error.code != base::ErrorCode::kUnavailable) return error;
@@ -289,6 +303,8 @@ int exit_code_of(const SessionEnd& end) {
       return kExitDone;
     case How::kInterrupted:
       return 128 + end.signal;
+    case How::kPipeClosed:
+      return kExitBrokenPipe;
     case How::kServerGone:
       break;
   }

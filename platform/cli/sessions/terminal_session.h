@@ -57,6 +57,7 @@ struct SessionEnd {
     kExited,
     kDetached,     ///< by the keys
     kInterrupted,  ///< by a signal to this command
+    kPipeClosed,   ///< the reader of the output went away
     kServerGone,   ///< the connection was lost; see `error`
   };
   How how = How::kExited;
@@ -69,7 +70,8 @@ struct SessionEnd {
 /// cannot be written; the user is no longer allowed.
 Result<SessionEnd> run_session(http::WebSocketClient& socket, const SessionOptions& options);
 
-/// As in a shell: the program's exit code; 128 plus the signal; or the code of a lost server.
+/// As in a shell: the program's exit code; 128 plus the signal, which is SIGPIPE for a closed pipe; or
+/// the code of a lost server.
 int exit_code_of(const SessionEnd& end);
 
 /// The command line of the shell, with the caller's terminal type and locale. Pure.

@@ -140,21 +140,6 @@ void read_start_conditions(const Caller& caller, FlagReader& reader, job::JobSpe
   }
 }
 
-/// Records the values that come from default_spec() and not from a flag.
-void note_inherited(const FlagReader& reader, job::JobSpec& spec) {
-  std::set<std::string> names;
-  for (const auto& [name, value] : spec.environment) names.insert(name);
-  for (const std::string& text : reader.texts("--env")) names.erase(text.substr(0, text.find('=')));
-  bool has_folder = reader.has("--folder");
-  for (const std::string& text : reader.texts("--set")) {
-    const std::string key = text.substr(0, text.find('='));
-    if (key == "folder") has_folder = true;
-    constexpr std::string_view kVariable = "environment.";
-    if (key.starts_with(kVariable)) names.erase(key.substr(kVariable.size()));
-  }
-  job::note_inherited(names, !has_folder, spec);
-}
-
 /// Reads the flags that all kinds share.
 job::JobSpec read_common(const Arguments& arguments, const Caller& caller, FlagReader& reader) {
   job::JobSpec spec = default_spec(caller);
@@ -278,6 +263,20 @@ job::JobSpec default_spec(const Caller& caller) {
   spec.environment = inherited_environment(caller.environment);
   if (!caller.project.empty()) spec.project = caller.project;
   return spec;
+}
+
+void note_inherited(const FlagReader& reader, job::JobSpec& spec) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : spec.environment) names.insert(name);
+  for (const std::string& text : reader.texts("--env")) names.erase(text.substr(0, text.find('=')));
+  bool has_folder = reader.has("--folder");
+  for (const std::string& text : reader.texts("--set")) {
+    const std::string key = text.substr(0, text.find('='));
+    if (key == "folder") has_folder = true;
+    constexpr std::string_view kVariable = "environment.";
+    if (key.starts_with(kVariable)) names.erase(key.substr(kVariable.size()));
+  }
+  job::note_inherited(names, !has_folder, spec);
 }
 
 std::optional<FlagOverrides> read_overrides(const Arguments& arguments, const Caller& caller,
@@ -474,7 +473,7 @@ void read_workers(FlagReader& reader, job::JobSpec& spec) {
                      " of --workers; both set the largest number, so give only one");
   }
   spec.workers = most;
-  if (!reader.has("--min-workers")) {
+  if (!spec.scheduling.min_workers) {
     spec.scheduling.min_workers = job::fewest_workers(spec.kind);
   }
 }

@@ -50,6 +50,10 @@ std::string flag_of_spec_field(const std::string& field);
 /// the spec under the names of the flags.
 void read_settings_and_check(const Caller& caller, FlagReader& reader, job::JobSpec& spec);
 
+/// Records which variables and whether the folder come from default_spec(), and not from --env,
+/// --folder or --set: the programs of an image do not get them. REQUIRES: all flags were applied.
+void note_inherited(const FlagReader& reader, job::JobSpec& spec);
+
 /// Applies them. A flag replaces the value of its field; variables, labels, secrets and volumes are added,
 /// and replace those of the same name or place; retry rules precede the spec's own. Faults are
 /// reported under the names of the flags. Returns the fields that were set explicitly, even if their
@@ -79,8 +83,8 @@ Flags variable_flags();
 void read_scheduling_flags(FlagReader& reader, job::Scheduling& scheduling);
 
 /// --workers or --max-workers: the largest number of workers. --max-workers makes the job elastic, from
-/// the smallest number that its kind allows. REQUIRES: the spec's kind is set, and --min-workers was
-/// read.
+/// the spec's min_workers, or else from the smallest number that its kind allows. REQUIRES: the spec's
+/// kind is set, and --min-workers was read.
 void read_workers(FlagReader& reader, job::JobSpec& spec);
 
 }  // namespace muster::cli::spec

@@ -9,6 +9,7 @@
 #include "cli/jobs/jobs.h"
 #include "cli/spec/spec_file.h"
 #include "cli/test_call.h"
+#include "job/validate.h"
 
 namespace muster::cli::spec {
 
@@ -158,6 +159,34 @@ TEST(WorkerFlags, AMaximumAloneIsElasticFromTheMinimumOfTheKind) {
     EXPECT_EQ(spec.scheduling.min_workers, fewest) << kind;
     EXPECT_EQ(spec.scheduling.resize, job::Resize::kAuto) << kind;
   }
+}
+
+/// `spec` as the flags of a rerun change it.
+job::JobSpec changed_by_rerun(job::JobSpec spec, const Words& flags) {
+  const auto command = parsed<jobs::RerunCommand>(with_program({"rerun", "a"}, flags));
+  FlagReader reader(command.flags.arguments);
+  (void)override_spec(command.flags, reader, spec);
+  EXPECT_TRUE(reader.ok());
+  return spec;
+}
+
+TEST(WorkerFlags, ANewMaximumKeepsTheMinimumOfTheJob) {
+  const job::JobSpec rigid = mpi({"--workers", "6"});
+  EXPECT_EQ(changed_by_rerun(rigid, {"--max-workers", "8"}).scheduling.min_workers, 1);
+
+  const job::JobSpec elastic = mpi({"--workers", "6", "--min-workers", "4"});
+  const job::JobSpec wider = changed_by_rerun(elastic, {"--max-workers", "8"});
+  EXPECT_EQ(wider.workers, 8);
+  EXPECT_EQ(wider.scheduling.min_workers, 4);
+  EXPECT_EQ(changed_by_rerun(elastic, {"--max-workers", "8", "--min-workers", "2"})
+                .scheduling.min_workers,
+            2);
+
+  const std::vector<base::Fault> faults =
+      job::validate(changed_by_rerun(elastic, {"--max-workers", "3"}));
+  ASSERT_EQ(faults.size(), 1U);
+  EXPECT_EQ(faults[0].field, "scheduling.min_workers");
+  EXPECT_EQ(faults[0].what, "4 is out of range; give 1 to 3, the number of workers");
 }
 
 struct BadSchedulingFlags {

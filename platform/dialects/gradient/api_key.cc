@@ -91,12 +91,15 @@ namespace {
 
 constexpr const char* kVariable = "PAPERSPACE_API_KEY";
 
-/// Empty if there is no key.
-Result<std::string> api_key(const Invocation& invocation) {
-  const cli::Environment& environment = invocation.caller.environment;
+/// The key of this command, which takes precedence over every other token; empty: there is none.
+std::string given_key(const Invocation& invocation) {
   if (invocation.reader.has("--apiKey")) return invocation.reader.text("--apiKey");
-  const auto variable = environment.find(kVariable);
-  if (variable != environment.end() && !variable->second.empty()) return variable->second;
+  const auto variable = invocation.caller.environment.find(kVariable);
+  return variable == invocation.caller.environment.end() ? "" : variable->second;
+}
+
+/// The key of `gradient apiKey`; empty: there is none.
+Result<std::string> stored_token(const cli::Environment& environment) {
   const auto file = config_file(environment);
   if (!file) return std::string();
   MUSTER_TRY(std::string kept, kept_api_key(*file));
@@ -107,17 +110,23 @@ Result<std::string> api_key(const Invocation& invocation) {
 
 }  // namespace
 
+// The stored key was meant for one server, which the file does not name. It is sent only to a server
+// for which there is no other token: neither of a login nor in $MUSTER_TOKEN.
 Result<cli::Connection> connect(const Invocation& invocation) {
-  auto key = api_key(invocation);
+  const std::string given = given_key(invocation);
   cli::Environment environment = invocation.caller.environment;
+  const Result<std::string> stored = stored_token(environment);
   // $MUSTER_SERVER requires a token; the key is used as the token.
-  if (key && !key->empty()) environment.try_emplace("MUSTER_TOKEN", *key);
+  std::string& token = environment["MUSTER_TOKEN"];
+  if (token.empty()) token = given;
+  if (token.empty() && stored) token = *stored;
   MUSTER_TRY(cli::Context context, cli::choose_context(invocation.hooks.context, environment, [] {
                return cli::read_contexts(config::config_folder_here());
              }));
-  if (!context.is_local()) {
-    MUSTER_TRY(std::string token, std::move(key));
-    if (!token.empty()) context.token = std::move(token);
+  if (!given.empty()) {
+    context.token = given;
+  } else if (!context.is_local() && context.token.empty()) {
+    MUSTER_TRY(context.token, stored);
   }
   return cli::Connection::open(context, invocation.hooks.version);
 }

@@ -112,6 +112,9 @@ TEST(GradientTree, AcceptsFollowWithAndWithoutAValue) {
   EXPECT_EQ(with.names, std::vector<std::string>{"true"});
   EXPECT_EQ(with.flags.at("--id").back(), "a");
   EXPECT_TRUE(with.faults.empty());
+
+  EXPECT_EQ(faults_in_tree({"experiments", "logs", "--id", "a", "--follow=maybe"}),
+            "--follow'maybe' is neither true nor false\n");
 }
 
 }  // namespace

@@ -82,8 +82,9 @@ Result<int> delete_secret(Invocation& invocation);
 Result<int> keep_key(Invocation& invocation);
 Result<int> log_out(Invocation& invocation);
 Result<int> show_version(Invocation& invocation);
-/// Connects to the server in use with the key of --apiKey, $PAPERSPACE_API_KEY or `gradient apiKey`
-/// in place of the context's token. A server that only this user can reach needs no key.
+/// Connects to the server in use with the key of --apiKey or $PAPERSPACE_API_KEY in place of the
+/// context's token. Without either, a context without a token gets the key of `gradient apiKey`. A
+/// server that only this user can reach needs no key.
 Result<cli::Connection> connect(const Invocation& invocation);
 
 /// The value of a required flag; reports a fault if it is missing.

@@ -136,19 +136,13 @@ Result<void> keep_passwords(cli::Connection& connection, const Experiment& exper
   return {};
 }
 
-/// Submits under the first unused name: experiments may have equal names, jobs may not.
-Result<job::Job> submit_under_free_name(cli::Connection& connection, job::JobSpec spec) {
-  constexpr int kMostNames = 999;
+/// Submits under a free name: experiments may have equal names, jobs may not.
+Result<job::Job> submit_under_free_name(cli::Connection& connection, const job::JobSpec& spec) {
   constexpr size_t kKeyLength = 26;  // 130 bits: collisions are practically impossible
   base::SystemRandom random;
-  const std::string name = spec.name;
-  for (int number = 1;; ++number) {
-    if (number > 1) spec.name = name + "-" + std::to_string(number);
-    const std::string key = base::random_name(random, kKeyLength);
-    auto job = connection.call([&](api::Client& client) { return client.submit(spec, key); });
-    const bool is_taken = !job && job.error().code == base::ErrorCode::kConflict;
-    if (!is_taken || number == kMostNames) return job;
-  }
+  const std::string key = base::random_name(random, kKeyLength);
+  return connection.call(
+      [&](api::Client& client) { return client.submit(spec, key, {.name_suffix = true}); });
 }
 
 Result<void> announce(const cli::Connection& connection, const Experiment& experiment,

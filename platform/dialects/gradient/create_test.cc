@@ -178,6 +178,19 @@ TEST_F(GradientCreate, ExperimentsMayHaveEqualNames) {
   EXPECT_EQ(single("create").out, "New experiment created with ID: id-one-3\n");
 }
 
+TEST_F(GradientCreate, AConflictThatIsNotAboutTheNameIsReportedAtOnce) {
+  serve({.refuses = "POST /v1/jobs",
+         .refuses_with = {.code = base::ErrorCode::kConflict,
+                          .what = "project 'default' has projects below it, so it takes no jobs"}});
+
+  const cli::Outcome outcome = single("run");
+
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_NE(outcome.err.find("project 'default' has projects below it"), std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(count_of("POST /v1/jobs"), 1);
+}
+
 const Words kAccount{"--registryUsername", "ada", "--registryPassword", "hush-hush"};
 constexpr const char* kSetPassword = "PUT /v1/projects/default/secrets/REGISTRY_docker_io_ada";
 
@@ -370,6 +383,27 @@ TEST_F(GradientCreate, AKeyIsReadFromTheVariableOrFromTheFile) {
   EXPECT_EQ(gradient({"apiKey", server_->first_token()}).code, 0);
 
   EXPECT_EQ(single("create").code, 0);
+}
+
+TEST_F(GradientCreate, AKeyInTheFileReplacesNeitherALoginNorATokenOfTheEnvironment) {
+  serve({.tls = true});
+  const std::string of_another_server =
+      "muster_" + std::string(12, 'a') + "_" + std::string(52, 'b');
+  EXPECT_EQ(gradient({"apiKey", of_another_server}).code, 0);
+  std::ofstream(folder_ / "token") << server_->first_token() << "\n";
+  EXPECT_EQ(muster({"login", server_->url(), "--name", "lab", "--fingerprint",
+                    server_->fingerprint(), "--token-file", folder_ / "token"})
+                .code,
+            0);
+
+  EXPECT_EQ(single("create").code, 0);
+  EXPECT_EQ(single("create", {"--apiKey", of_another_server}).code, 4);
+
+  use_shared_server();
+  ::setenv("MUSTER_TOKEN", server_->first_token().c_str(), 1);
+  EXPECT_EQ(single("create").code, 0);
+  ::setenv("PAPERSPACE_API_KEY", of_another_server.c_str(), 1);
+  EXPECT_EQ(single("create").code, 4);
 }
 
 TEST_F(GradientCreate, APaperspaceKeyInTheFileDoesNotPreventALogin) {

@@ -2,12 +2,11 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <iostream>
+#include <optional>
 #include <utility>
 
-#include "base/text.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
 #include "cli/logs/logs.h"
@@ -55,22 +54,15 @@ struct LogOptions {
   bool follows = false;
 };
 
-bool is_one_of(const std::vector<std::string>& words, const std::string& word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
 /// --follow alone, or with a word that Python's click accepts as a truth value.
 bool wants_to_follow(Invocation& invocation) {
   const bool is_given = invocation.reader.has("--follow");
   if (invocation.arguments.names.empty()) return is_given;
   const std::string& word = invocation.arguments.names.front();
-  const std::string lower = base::lower_case(word);
+  const std::optional<bool> truth = cli::truth_of(word);
   if (!is_given) invocation.reader.fault("", "unexpected '" + word + "'");
-  if (is_one_of({"true", "t", "1", "yes", "y", "on"}, lower)) return true;
-  if (!is_one_of({"false", "f", "0", "no", "n", "off"}, lower)) {
-    invocation.reader.fault("--follow", "'" + word + "' is neither true nor false");
-  }
-  return false;
+  if (!truth) invocation.reader.fault("--follow", "'" + word + "' is neither true nor false");
+  return truth.value_or(false);
 }
 
 LogOptions read_logs_flags(Invocation& invocation, const std::string& what) {

@@ -45,12 +45,18 @@ int number_at(std::string_view text, size_t begin, size_t length) {
   return base::number_of<int>(text.substr(begin, length)).value_or(0);
 }
 
+// A Time counts nanoseconds: it has room for these years.
+constexpr int kFirstYear = 1678;
+constexpr int kLastYear = 2261;
+
+/// Nothing also for other years.
 std::optional<Time> parse_time(std::string_view text) {
   const bool has_time = has_shape(text, "dddd-dd-dd?dd:dd:dd");
   if (!has_time && !has_shape(text, "dddd-dd-dd")) return std::nullopt;
+  const int year = number_at(text, 0, 4);
+  if (year < kFirstYear || year > kLastYear) return std::nullopt;
   const std::chrono::year_month_day date{
-      std::chrono::year(number_at(text, 0, 4)),
-      std::chrono::month(static_cast<unsigned>(number_at(text, 5, 2))),
+      std::chrono::year(year), std::chrono::month(static_cast<unsigned>(number_at(text, 5, 2))),
       std::chrono::day(static_cast<unsigned>(number_at(text, 8, 2)))};
   if (!date.ok()) return std::nullopt;
   const Time day = std::chrono::sys_days(date);
@@ -86,7 +92,8 @@ base::Result<Time> parse_metric_time(std::string_view text) {
   return base::Error{
       .code = base::ErrorCode::kInvalid,
       .what = "'" + std::string(text) +
-              "' is not a time; give 2026-01-31, 2026-01-31T12:00:00 or '2026-01-31 12:00:00'",
+              "' is not a time; give 2026-01-31, 2026-01-31T12:00:00 or '2026-01-31 12:00:00', "
+              "in the years 1678 to 2261",
       .advice = {},
       .faults = {}};
 }

@@ -41,6 +41,14 @@ TEST(MetricQuery, RefusesOtherFormats) {
   }
 }
 
+TEST(MetricQuery, RefusesYearsThatDoNotFitIntoNanoseconds) {
+  for (const char* text : {"9999-12-31", "2262-01-01", "1677-12-31T23:59:59", "0000-01-01"}) {
+    EXPECT_FALSE(parse_metric_time(text).ok()) << text;
+  }
+  EXPECT_LT(*parse_metric_time("1678-01-01"), kDay);
+  EXPECT_GT(*parse_metric_time("2261-12-31T23:59:59"), kDay);
+}
+
 TEST(MetricQuery, SelectsProcessorsAndMemoryByDefault) {
   const cli::Arguments none;
   cli::FlagReader reader(none);

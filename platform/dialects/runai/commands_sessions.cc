@@ -144,7 +144,9 @@ class Attachment {
           .what = "lost the connection to the server; the job continues: runai attach " +
                   job_.spec.name + " attaches again"};
     }
-    if (end.how != cli::sessions::SessionEnd::How::kExited) say_left();
+    const bool has_left = end.how == cli::sessions::SessionEnd::How::kDetached ||
+                          end.how == cli::sessions::SessionEnd::How::kInterrupted;
+    if (has_left) say_left();
     return cli::sessions::exit_code_of(end);
   }
 

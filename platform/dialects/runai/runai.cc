@@ -15,21 +15,6 @@ namespace muster::dialects::runai {
 
 namespace {
 
-/// Checks values of switches, such as --interactive=maybe, on the command and on all its parents.
-void check_switches(const cli::Command& root, const cli::Arguments& arguments,
-                    cli::FlagReader& reader) {
-  const cli::Command* command = &root;
-  for (size_t depth = 0;; ++depth) {
-    for (const cli::Flag& flag : command->flags) {
-      if (!flag.is_switch() || !reader.has(flag.name) || reader.is_at_fault(flag.name)) continue;
-      const std::string value = reader.text(flag.name);
-      if (value != "true") reader.fault(flag.name, "'" + value + "' is neither true nor false");
-    }
-    if (depth == arguments.path.size()) return;
-    command = command->find_command(arguments.path[depth]);
-  }
-}
-
 Result<int> show_help(const cli::Command& root, const cli::Arguments& arguments) {
   MUSTER_CHECK(cli::show(cli::help_text(root, arguments.path)));
   return cli::kExitDone;
@@ -65,7 +50,6 @@ Result<int> execute_words(const std::vector<std::string>& words, const cli::Hook
   const cli::Arguments arguments = cli::sort_arguments(root, plain);
   if (arguments.has("--help")) return show_help(root, arguments);
   cli::FlagReader reader(arguments);
-  check_switches(root, arguments, reader);
   if (arguments.path.empty() && reader.ok()) {
     std::cerr << cli::help_text(root, {}) << std::flush;
     return cli::kExitUsage;

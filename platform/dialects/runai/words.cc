@@ -1,7 +1,5 @@
 #include "dialects/runai/words.h"
 
-#include <algorithm>
-#include <array>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -18,15 +16,6 @@ bool is_flag(std::string_view word) {
 
 bool is_short(std::string_view word) {
   return is_flag(word) && word[1] != '-';
-}
-
-/// Converts Go's spellings of a switch's value; other values are left to the checks.
-std::string switch_value(const std::string& text) {
-  constexpr std::array<std::string_view, 5> kTrue{"1", "t", "T", "TRUE", "True"};
-  constexpr std::array<std::string_view, 5> kFalse{"0", "f", "F", "FALSE", "False"};
-  if (std::find(kTrue.begin(), kTrue.end(), text) != kTrue.end()) return "true";
-  if (std::find(kFalse.begin(), kFalse.end(), text) != kFalse.end()) return "false";
-  return text;
 }
 
 /// The text after the flag's name in the same word: "=1", "1", or nothing.
@@ -104,7 +93,7 @@ class Rewriter {
         is_short(word) ? word.size() > 2 && word[2] == '=' : word.find('=') != std::string::npos;
     // "-it" stands for two switches.
     if (!has_value) return result_.push_back(word);
-    result_.push_back(flag.name + "=" + switch_value(*value_in(word)));
+    result_.push_back(flag.name + "=" + *value_in(word));
   }
 
   bool takes_next(const cli::Flag& flag) const {

@@ -47,8 +47,15 @@ TEST(RunaiWords, AnEmptyValueIsKept) {
 }
 
 TEST(RunaiWords, ASwitchAcceptsGosTruthValues) {
-  EXPECT_EQ(plain_words({"submit", "--interactive=0", "-t=T", "--stdin", "--elastic=maybe"}),
-            (Words{"submit", "--interactive=false", "--tty=true", "--stdin", "--elastic=maybe"}));
+  const Words words = plain_words({"submit", "--interactive=0", "-t=T", "--stdin", "--elastic=1"});
+  EXPECT_EQ(words, (Words{"submit", "--interactive=0", "--tty=T", "--stdin", "--elastic=1"}));
+
+  const cli::Arguments arguments = cli::sort_arguments(command_tree(), words);
+  EXPECT_TRUE(arguments.faults.empty());
+  EXPECT_FALSE(arguments.has("--interactive"));
+  for (const char* flag : {"--tty", "--stdin", "--elastic"}) {
+    EXPECT_TRUE(arguments.has(flag)) << flag;
+  }
 }
 
 TEST(RunaiWords, LettersOfSwitchesMayBeCombined) {
