@@ -257,7 +257,7 @@ class Ending(ServerTest):
         server = self.serve("")
         for name in range(15):
             spec = {"name": f"big-{name}", "kind": "single", "command": ["true"], "folder": "/",
-                    "environment": {"V": "v" * 200_000}}
+                    "environment": {"V": "v" * 100_000, "W": "w" * 100_000}}
             status, text = self.answer("POST /v1/jobs", json.dumps(spec).encode())
             self.assertEqual(status, 201, text[:500])
         connection = UnixConnection(self.muster.state / "muster.sock")

@@ -109,6 +109,16 @@ class WebPage(MusterTest):
                              headers)
         self.assertEqual(self.muster.jobs(), [])
 
+    @staticmethod
+    def lines_with(browser, query):
+        """All lines that a search of the log of job `long` finds. A search that ends early continues at its `next`."""
+        records, line = [], 0
+        while line is not None:
+            part = browser.get(f"/v1/jobs/long/log-search?{query}&line={line}")
+            records += part["records"]
+            line = part.get("next")
+        return records
+
     def test_parts_of_a_long_log_are_read(self):
         self.muster.run("submit", "single", "long", "--follow", "--", "seq", "-f", "line %.0f", "0", "199999")
         browser = self.logged_in()
@@ -120,7 +130,9 @@ class WebPage(MusterTest):
         middle = browser.get("/v1/jobs/long/log-window?task=main&line=123456&lines=3")
         self.assertEqual([line["text"] for line in middle["records"]], [f"line {n}" for n in (123456, 123457, 123458)])
 
-        found = browser.get("/v1/jobs/long/log-search?q=LINE+77777&ignore_case=true&context=1")
+        found = self.lines_with(browser, "q=LINE+77777&ignore_case=true")
+        self.assertEqual([(line["line"], line["text"]) for line in found], [(77777, "line 77777")])
+        found = browser.get("/v1/jobs/long/log-search?q=LINE+77777&ignore_case=true&context=1&line=77770")
         self.assertEqual([(line["line"], line.get("hit", False)) for line in found["records"]],
                          [(77776, False), (77777, True), (77778, False)])
         some = browser.get("/v1/jobs/long/log-search?q=%5Eline+1%5B0-9%5D%2B0%24&regex=true&hits=2")

@@ -590,7 +590,7 @@ class ServersInTrouble(WorkspaceTest):
         found = {name: self.found(name) for name in names}
         self.assertEqual(ran.returncode, 0, f"{ran.stderr}\n{found}")
         self.assertEqual(found["code"], "4\n", found)
-        self.assertIn("No space left on device", found["said"])
+        self.assertIn("and the server keeps the last 2 MiB", found["said"])
         self.assertIn("free space on that disk, then try again", found["said"])
         self.assertEqual(json.loads(found["jobs"])["jobs"], [])
         self.assertEqual(found["digest"].split()[0], digest)

@@ -319,13 +319,17 @@ void add_faults_of_programs(MessageTable& table, const JobSpec& mpi, const JobSp
   table.faults(single, [](JobSpec& spec) { spec.command.clear(); });
   table.faults(single, [](JobSpec& spec) { spec.command.push_back(std::string("a\0b", 3)); });
   table.faults(mpi, [](JobSpec& spec) { spec.worker_command = {""}; });
-  table.faults(single, [](JobSpec& spec) { spec.command.emplace_back(300 << 10, 'x'); });
+  table.faults(single, [](JobSpec& spec) { spec.command.emplace_back(200 << 10, 'x'); });
+  table.faults(single, [](JobSpec& spec) {
+    spec.command.insert(spec.command.end(), 3, std::string(100 << 10, 'x'));
+  });
   table.faults(single, [](JobSpec& spec) { spec.folder = "work"; });
   table.faults(single, [](JobSpec& spec) { spec.start_timeout = seconds(0); });
   table.faults(single, [](JobSpec& spec) { spec.grace = seconds(-1); });
   table.faults(single, [](JobSpec& spec) { spec.keep_for = seconds(-1); });
   table.faults(single, [](JobSpec& spec) { spec.environment["1A"] = "x"; });
   table.faults(single, [](JobSpec& spec) { spec.environment["A"] = std::string(1, '\0'); });
+  table.faults(single, [](JobSpec& spec) { spec.environment["A"] = std::string(200 << 10, 'x'); });
   table.faults(single, [](JobSpec& spec) { spec.labels["a=b"] = "x"; });
   table.faults(single, [](JobSpec& spec) { spec.labels[" a"] = "x\n"; });
   table.faults(single, [](JobSpec& spec) { spec.annotations["a"] = std::string(70 << 10, 'x'); });

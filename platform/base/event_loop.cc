@@ -12,6 +12,7 @@
 #include <deque>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -145,6 +146,13 @@ asio::io_context& EventLoop::context() {
   return *context_;
 }
 
+namespace {
+
+/// Delay before the next attempt to start a thread.
+constexpr std::chrono::milliseconds kNextThread{100};
+
+}  // namespace
+
 struct Background::State {
   struct Piece {
     std::function<void()> work;
@@ -152,6 +160,22 @@ struct Background::State {
   };
 
   explicit State(EventLoop& its_loop) : loop(its_loop) {}
+
+  /// The account may have no more threads at present. The pieces wait for one, because some of them
+  /// block for minutes.
+  static void start(const std::shared_ptr<State>& state) {
+    try {
+      state->thread = std::thread([state] { work_off(state); });
+      state->retry.reset();
+    } catch (const std::system_error& error) {
+      if (!state->retry) {
+        log_error("cannot start a thread, trying again: " + error.code().message());
+      }
+      state->retry = state->loop.after(kNextThread, [weak = std::weak_ptr(state)] {
+        if (const auto again = weak.lock()) start(again);
+      });
+    }
+  }
 
   /// The thread's loop, until it is asked to end.
   static void work_off(const std::shared_ptr<State>& state) {
@@ -180,6 +204,7 @@ struct Background::State {
   /// the lock.
   bool ending = false;
   std::thread thread;
+  EventLoop::Interest retry;  ///< until the thread could be started
 };
 
 Background::Background(EventLoop& loop) : state_(std::make_shared<State>(loop)) {}
@@ -191,6 +216,7 @@ Background::~Background() {
     state_->ending = true;
     dropped.swap(state_->waiting);
   }
+  state_->retry.reset();
   state_->changed.notify_all();
   dropped.clear();
   if (state_->thread.joinable()) state_->thread.join();
@@ -203,7 +229,7 @@ void Background::run(std::function<void()> work, std::function<void()> done) {
   }
   if (state_->thread.joinable()) return state_->changed.notify_one();
   // The first piece starts the thread: without work, there is no thread.
-  state_->thread = std::thread([state = state_] { State::work_off(state); });
+  if (!state_->retry) State::start(state_);
 }
 
 }  // namespace muster::base

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -330,6 +331,56 @@ TEST(Background, WaitsForTheCurrentPieceOnDestructionAndDropsTheOthers) {
   loop.stop();
   loop.run();  // `done` of the first piece is waiting there, but is not called any more
   EXPECT_EQ(ran, "first");
+}
+
+/// No thread can be started while an object of this class exists: the stack of a new thread would
+/// be larger than the address space.
+class NoThreads {
+ public:
+  NoThreads() {
+    EXPECT_EQ(::pthread_getattr_default_np(&before_), 0);
+    pthread_attr_t huge{};
+    ::pthread_attr_init(&huge);
+    EXPECT_EQ(::pthread_attr_setstacksize(&huge, size_t{1} << 60), 0);
+    EXPECT_EQ(::pthread_setattr_default_np(&huge), 0);
+    ::pthread_attr_destroy(&huge);
+  }
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+  ~NoThreads() {
+    EXPECT_EQ(::pthread_setattr_default_np(&before_), 0);
+    ::pthread_attr_destroy(&before_);
+  }
+
+ private:
+  pthread_attr_t before_{};
+};
+
+TEST(Background, KeepsItsPiecesWhileNoThreadCanBeStarted) {
+  EventLoop loop;
+  Background background(loop);
+  std::string order;
+  {
+    const NoThreads none;
+    background.run([&] { order += 'a'; }, [] {});
+    background.run([&] { order += 'b'; }, [&] { loop.stop(); });
+  }
+
+  loop.run();
+
+  EXPECT_EQ(order, "ab");
+}
+
+TEST(Background, DropsItsPiecesIfNoThreadWasStarted) {
+  EventLoop loop;
+  const NoThreads none;
+  auto background = std::make_unique<Background>(loop);
+  const auto held = std::make_shared<int>();
+  background->run([held] {}, [] {});
+
+  background.reset();
+
+  EXPECT_EQ(held.use_count(), 1);
 }
 
 TEST(Background, EndsAtOnceIfItWasNeverUsed) {

@@ -78,18 +78,18 @@ int write_bytes(int fd, std::string_view content) {
 }
 
 Result<void> write_through(const fs::path& path, std::string_view content, mode_t mode, int flags) {
-  const UniqueFd fd(
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, mode));
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, mode));
   if (!fd) return system_error("cannot write '" + path.string() + "'", errno);
   // The umask may have removed bits of the requested mode.
   if (::fchmod(fd.get(), mode) != 0) {
     return system_error("cannot set the mode of '" + path.string() + "'", errno);
   }
-  if (const int error = write_bytes(fd.get(), content); error != 0) {
-    ::unlink(path.c_str());
-    return system_error("cannot write '" + path.string() + "'", error);
-  }
-  return {};
+  int error = write_bytes(fd.get(), content);
+  // NFS reports a full disk or an exceeded quota only now.
+  if (error == 0 && ::close(fd.release()) != 0) error = errno;
+  if (error == 0) return {};
+  ::unlink(path.c_str());
+  return system_error("cannot write '" + path.string() + "'", error);
 }
 
 }  // namespace
@@ -108,10 +108,10 @@ Result<void> write_new_file(const fs::path& path, std::string_view content, mode
 Result<void> write_file(const fs::path& path, std::string_view content, mode_t mode) {
   const std::string temporary = path.string() + ".new";
   MUSTER_CHECK(write_through(temporary, content, mode, O_TRUNC));
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    return system_error("cannot rename to '" + path.string() + "'", errno);
-  }
-  return {};
+  if (::rename(temporary.c_str(), path.c_str()) == 0) return {};
+  const int error = errno;
+  ::unlink(temporary.c_str());
+  return system_error("cannot rename to '" + path.string() + "'", error);
 }
 
 Result<std::string> read_file(const fs::path& path, size_t limit) {

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 
+#include "base/test_failing_calls.h"
 #include "base/test_folder.h"
 
 namespace muster::base {
@@ -72,6 +75,35 @@ TEST_F(Files, WritingReplacesAFileAndSetsItsMode) {
 
   EXPECT_EQ(*read_file(folder_ / "key"), "new");
   EXPECT_EQ(mode_of(folder_ / "key"), 0600U);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "key.new"));
+}
+
+/// Exit code of a process in which close() reports what NFS could not write: 0 if write_file()
+/// fails with that error.
+int write_where_closing_fails(const std::filesystem::path& path) {
+  if (!fail_system_call(SYS_close, EDQUOT)) return 2;
+  const auto written = write_file(path, "new");
+  if (written) return 3;
+  return written.error().what == "cannot write '" + path.string() + ".new': Disk quota exceeded"
+             ? 0
+             : 1;
+}
+
+TEST_F(Files, AFileThatCannotBeClosedReplacesNothing) {
+  if (!can_fail_system_calls()) GTEST_SKIP() << "the machine permits no filter of system calls";
+  ASSERT_TRUE(write_file(folder_ / "key", "old"));
+
+  EXPECT_EXIT(::_exit(write_where_closing_fails(folder_ / "key")), testing::ExitedWithCode(0), "");
+
+  EXPECT_EQ(*read_file(folder_ / "key"), "old");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "key.new"));
+}
+
+TEST_F(Files, AFileThatCannotBeRenamedIsRemoved) {
+  ASSERT_TRUE(make_private_folder(folder_ / "key" / "full"));
+
+  EXPECT_FALSE(write_file(folder_ / "key", "new"));
+
   EXPECT_FALSE(std::filesystem::exists(folder_ / "key.new"));
 }
 

@@ -102,8 +102,15 @@ Result<Child> spawn(const SpawnOptions& options) {
   const int failed = posix_spawnp(&pid, program.c_str(), &lists.actions, &lists.attributes,
                                   argv.data(), environment.data());
   if (failed != 0) return system_error("cannot start '" + program + "'", failed);
-  MUSTER_TRY(UniqueFd pidfd, open_pidfd(pid));
-  return Child{.pid = pid, .pidfd = std::move(pidfd)};
+  auto pidfd = open_pidfd(pid);
+  if (pidfd) return Child{.pid = pid, .pidfd = *std::move(pidfd)};
+  // No child may run unwatched. It is not reaped yet, so its pid is not that of another process.
+  ::kill(pid, SIGKILL);
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  Error error = std::move(pidfd).error();
+  error.what = "cannot start '" + program + "': " + error.what;
+  return error;
 }
 
 Result<std::string> find_program(const std::string& name,

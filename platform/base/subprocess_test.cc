@@ -3,10 +3,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+
+#include "base/test_failing_calls.h"
 
 namespace muster::base {
 namespace {
@@ -69,6 +73,18 @@ TEST(Spawn, ReportsAMissingProgram) {
 
   ASSERT_FALSE(child);
   EXPECT_EQ(child.error().what, "cannot start '/no/such/program': No such file or directory");
+}
+
+/// Exit code of a process that cannot watch its child: 0 if it has no child left.
+int start_unwatched() {
+  if (!fail_system_call(SYS_pidfd_open, EMFILE)) return 2;
+  if (spawn({.argv = {"sleep", "1000"}, .environment = current_environment()})) return 3;
+  return ::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD ? 0 : 1;
+}
+
+TEST(Spawn, LeavesNoChildThatItCannotWatch) {
+  if (!can_fail_system_calls()) GTEST_SKIP() << "the machine permits no filter of system calls";
+  EXPECT_EXIT(::_exit(start_unwatched()), testing::ExitedWithCode(0), "");
 }
 
 TEST(FindProgram, SearchesThePathOfTheGivenEnvironment) {

@@ -37,10 +37,49 @@ std::chrono::milliseconds unacknowledged_for(int fd) {
   return std::chrono::milliseconds(has_unanswered ? info.tcpi_last_ack_recv : 0);
 }
 
+bool is_unix(int fd) {
+  int domain = AF_UNIX;
+  socklen_t size = sizeof domain;
+  ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size);
+  return domain == AF_UNIX;
+}
+
+/// The limit for bytes that a client still sends after its last answer.
+constexpr size_t kMostReadAway = 64 << 20;
+
+/// Drops what the peer still sends, `left` bytes at most, until it closes its output. `done` holds
+/// the owner of the socket. MSG_TRUNC: the kernel drops the bytes instead of copying them.
+template <class Socket>
+void read_away(Socket& socket, size_t left, ByteStream::Done done) {
+  socket.async_wait(
+      Socket::wait_read, [&socket, left, done = std::move(done)](error_code error) mutable {
+        if (error) return done(error, 0);
+        const ssize_t count =
+            ::recv(socket.native_handle(), nullptr, kMostReadAway, MSG_TRUNC | MSG_DONTWAIT);
+        const bool again = count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+        const auto dropped = static_cast<size_t>(std::max<ssize_t>(count, 0));
+        if (!again || dropped > left) return done(error, 0);
+        read_away(socket, left - dropped, std::move(done));
+      });
+}
+
+/// Closing a TCP socket with unread bytes sends a reset, which makes the peer discard what it has
+/// received. Hence this closes the output, and waits for the peer's end.
+template <class Socket>
+void finish_tcp(Socket& socket, ByteStream::Done done) {
+  error_code ignored;
+  socket.cancel(ignored);  // the pending read: its bytes are not needed
+  socket.shutdown(Socket::shutdown_send, ignored);
+  read_away(socket, kMostReadAway, std::move(done));
+}
+
+/// A unix socket, or a connection over TCP of this machine.
 class PlainStream : public ByteStream {
  public:
-  PlainStream(base::EventLoop& loop, base::UniqueFd socket) : socket_(loop.context()) {
+  PlainStream(base::EventLoop& loop, base::UniqueFd socket)
+      : socket_(loop.context()), is_unix_(is_unix(socket.get())) {
     boost::system::error_code error;
+    // The kernel does not care which address family Asio assumes for the socket.
     socket_.assign(asio::local::stream_protocol(), socket.get(), error);
     if (!error) socket.release();  // else the first read fails, and with it the connection
   }
@@ -56,7 +95,9 @@ class PlainStream : public ByteStream {
   }
 
   /// Bytes in a unix socket can still be read after this end is closed.
-  void async_finish(Done done) override { at_once(std::move(done)); }
+  void async_finish(Done done) override {
+    is_unix_ ? at_once(std::move(done)) : finish_tcp(socket_, std::move(done));
+  }
 
   void async_close_output(Done done) override {
     boost::system::error_code ignored;  // the other side may have gone
@@ -83,6 +124,7 @@ class PlainStream : public ByteStream {
   }
 
   asio::local::stream_protocol::socket socket_;
+  const bool is_unix_;
 };
 
 }  // namespace
@@ -138,14 +180,9 @@ class TlsStream : public ByteStream {
     go_on([this, bytes] { return session_.write(bytes); }, std::move(done));
   }
 
-  /// Closing a socket with unread bytes sends a reset, which makes the peer discard what it has
-  /// received. Hence this waits for the peer's end.
   void async_finish(Done done) override {
     session_.say_goodbye();
-    error_code ignored;
-    socket_.cancel(ignored);  // the pending read: its bytes are not needed
-    socket_.shutdown(Socket::shutdown_send, ignored);
-    read_away(std::move(done));
+    finish_tcp(socket_, std::move(done));
   }
 
   void async_close_output(Done done) override {
@@ -214,27 +251,10 @@ class TlsStream : public ByteStream {
     return out_;
   }
 
-  /// MSG_TRUNC: the kernel drops the bytes instead of copying them.
-  void read_away(Done done) {
-    socket_.async_wait(Socket::wait_read, [this, done = std::move(done)](error_code error) mutable {
-      if (error) return done(error, 0);
-      const ssize_t count =
-          ::recv(socket_.native_handle(), nullptr, kMostReadAway, MSG_TRUNC | MSG_DONTWAIT);
-      const bool again = count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
-      read_away_ += static_cast<size_t>(std::max<ssize_t>(count, 0));
-      if (!again || read_away_ > kMostReadAway) return done(error, 0);
-      read_away(std::move(done));
-    });
-  }
-
-  /// The limit for bytes that a client still sends after its last answer.
-  static constexpr size_t kMostReadAway = 64 << 20;
-
   Socket socket_;
   TlsSession session_;
   std::string out_;
   std::string fault_;
-  size_t read_away_ = 0;
 };
 
 }  // namespace

@@ -32,6 +32,16 @@ struct BlockingClient::Impl {
 
   Result<Response> exchange(const Request& request, const OnPiece& on_piece, const Wake& wake) {
     MUSTER_CHECK(connect());
+    auto answer = exchange_connected(request, on_piece, wake);
+    if (answer || answer.error().code != ErrorCode::kUnavailable) return answer;
+    Error error = std::move(answer).error();
+    error.detail = std::make_shared<AnswerLost>();
+    return error;
+  }
+
+  /// REQUIRES: `connection` is open.
+  Result<Response> exchange_connected(const Request& request, const OnPiece& on_piece,
+                                      const Wake& wake) {
     ResponseReader reader(request.method == "HEAD", on_piece);
     // Moved out of the member; it returns there only after a complete exchange.
     std::unique_ptr<ClientStream> stream = std::move(connection);

@@ -30,6 +30,10 @@ struct Wake {
   std::function<bool()> on_wake;
 };
 
+/// Of a kUnavailable error: the connection ended after the request was sent, or while it was being
+/// sent. The server may have carried out the request.
+struct AnswerLost : base::ErrorDetail {};
+
 class BlockingClient {
  public:
   explicit BlockingClient(std::filesystem::path socket);
@@ -37,9 +41,9 @@ class BlockingClient {
   explicit BlockingClient(TlsEndpoint endpoint);
   ~BlockingClient();
 
-  /// Sends a request and waits for the complete answer. kUnavailable: no answer. kRefused: the
-  /// server belongs to another user, or its certificate is not trusted. A status of 400 or more is
-  /// an answer, not an error.
+  /// Sends a request and waits for the complete answer. kUnavailable: no answer; with
+  /// AnswerLost if the connection existed. kRefused: the server belongs to another user, or its
+  /// certificate is not trusted. A status of 400 or more is an answer, not an error.
   base::Result<Response> send(const Request& request);
 
   /// Sends a request and hands over the pieces of the body as they arrive, until the body ends,

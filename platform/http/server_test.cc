@@ -2,6 +2,7 @@
 // valid client sends.
 #include "http/server.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -103,6 +104,32 @@ TEST(Server, RefusesABodyThatIsTooLargeWhileTheClientIsStillSending) {
   EXPECT_EQ(response->status, 413);
   EXPECT_EQ(response->body, R"({"type":"about:blank","title":"Content Too Large","status":413,)"
                             R"("detail":"the body is larger than 1000 bytes"})");
+}
+
+// A browser that is still sending a body shows no answer if the connection is reset.
+TEST(Server, EndsAConnectionOnTheLoopbackWithoutAResetWhileTheClientIsStillSending) {
+  TestServer server(echo_request, {.body_bytes = 1000});
+  int port = 0;
+  server.on_loop([&] { port = *server.server().listen_on_loopback(0); });
+  const auto client = connect_to(HostAndPort{.host = "127.0.0.1", .port = port}, kPatience);
+  ASSERT_TRUE(client) << client.error().to_string();
+  ASSERT_EQ(::fcntl(client->get(), F_SETFL, 0), 0) << "it is to block";
+  const std::string body(256 << 10, 'x');
+  const std::string request =
+      "POST / HTTP/1.1\r\nhost: h\r\ncontent-length: " + std::to_string(body.size()) + "\r\n\r\n" +
+      body;
+
+  const ssize_t sent = ::send(client->get(), request.data(), request.size(), MSG_NOSIGNAL);
+  std::string answer;
+  std::string buffer(1 << 16, '\0');
+  ssize_t count = 0;
+  while ((count = ::recv(client->get(), buffer.data(), buffer.size(), 0)) > 0) {
+    answer.append(buffer, 0, static_cast<size_t>(count));
+  }
+
+  EXPECT_EQ(sent, static_cast<ssize_t>(request.size()));
+  EXPECT_EQ(first_line(answer), "HTTP/1.1 413 Content Too Large");
+  EXPECT_EQ(count, 0) << "the connection was reset";
 }
 
 TEST(Server, AnswersHeadWithTheLengthAndNoBody) {

@@ -5,6 +5,7 @@
 #include <boost/beast/websocket/rfc6455.hpp>
 #include <boost/beast/websocket/stream.hpp>
 #include <boost/throw_exception.hpp>
+#include <memory>
 #include <utility>
 
 #include "http/beast_headers.h"
@@ -112,7 +113,8 @@ void teardown(beast::role_type, ClientStreamLayer& layer, error_code& error) {
 Error broken() {
   return {.code = ErrorCode::kUnavailable,
           .what = "the connection to the server broke",
-          .advice = "see the server's log, then try again"};
+          .advice = "see the server's log, then try again",
+          .detail = std::make_shared<AnswerLost>()};
 }
 
 class BlockingSocket : public WebSocketClient {

@@ -20,6 +20,14 @@ using base::in_quotes;
 
 inline constexpr int64_t kYearMilliseconds = int64_t{365} * 24 * 3600 * 1000;
 
+inline constexpr int64_t kMaxCpuMilli = 65'536'000;
+/// Of a task, and of all containers beside it. Small enough that the sum over the tasks of a job is
+/// less than kUnlimited.
+inline constexpr int64_t kMaxMemory = int64_t{1} << 50;
+
+/// Linux passes no longer argument or NAME=VALUE to a program: MAX_ARG_STRLEN without its NUL.
+inline constexpr size_t kLongestWord = (128 << 10) - 1;
+
 class Checker {
  public:
   void require(bool holds, std::string field, std::string what) {
@@ -38,6 +46,13 @@ class Checker {
     require(value >= low && value <= high, field,
             base::format_milli(value) + " is out of range; give " + base::format_milli(low) +
                 " to " + base::format_milli(high));
+  }
+
+  void require_memory(int64_t bytes, const std::string& field) {
+    require(bytes >= 0, field, "is negative");
+    require(bytes <= kMaxMemory, field,
+            base::format_bytes(bytes) + " is out of range; give 0 to " +
+                base::format_bytes(kMaxMemory));
   }
 
   std::vector<base::Fault> take() { return std::move(faults_); }

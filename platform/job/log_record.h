@@ -136,14 +136,16 @@ std::vector<LogRecord> records_of(const LogBatch& batch);
 
 inline constexpr size_t kMaxPatternBytes = 200;
 inline constexpr int kMaxPatternRepeats = 100;
+/// Matching a byte may visit every state, at about 50 ns each: 64 KiB take at most a second.
+inline constexpr size_t kMaxPatternStates = 300;
 /// Only the first bytes of a longer line are matched.
 inline constexpr size_t kMaxMatchedBytes = 1024;
 
 /// A pattern of a retry rule or of `muster logs --grep`: an ECMAScript regular expression of
 /// std::regex, matched breadth first (a libstdc++ extension). The default matcher backtracks, and
 /// needs an hour for `(a*)*b` on a line of 40 letters. compile() rejects patterns that cannot be
-/// matched breadth first (back references) or would grow without bound (long patterns, large
-/// counts).
+/// matched breadth first (back references), that start another match at every byte (lookahead), or
+/// that become large automata (long patterns, large counts).
 ///
 /// Thread-safe.
 class LogPattern {
@@ -152,6 +154,10 @@ class LogPattern {
   static base::Result<LogPattern> compile(const std::string& text);
 
   bool found_in(std::string_view line) const;
+
+  /// About the number of states of its automaton, to which the time of a match is proportional.
+  /// 0: a plain text, which is found without an automaton.
+  size_t states() const;
 
  private:
   /// Keeps <regex> out of this header, which most of the platform includes.

@@ -113,6 +113,55 @@ TEST(LogPattern, RefusesUnboundedGrowth) {
   EXPECT_FALSE(LogPattern::compile("(a)\\1"));
 }
 
+// std::regex starts another match for a lookahead at each byte: nested ones take time of any power.
+TEST(LogPattern, RefusesLookahead) {
+  for (const char* text : {"(?=.*(?=.*(?=.*z)))", "a(?!b)", "\\\\(?=a)", "[a](?=b)", "[\\]](?!b)",
+                           "[[:alpha:]](?=b)", "\\c[(?=.*z)]", "[\\c]](?=b)"}) {
+    const auto pattern = LogPattern::compile(text);
+    ASSERT_FALSE(pattern) << text;
+    EXPECT_EQ(pattern.error().what, "'" + std::string(text) +
+                                        "' contains a lookahead, (?= or (?!, which is not "
+                                        "supported");
+  }
+}
+
+TEST(LogPattern, AcceptsTheSignsOfALookaheadAsText) {
+  EXPECT_TRUE(found("\\(?=1", "(=1"));
+  EXPECT_TRUE(found("[(?=]=", "x?="));
+  EXPECT_TRUE(found("[\\](?=]=", "]="));
+  EXPECT_TRUE(found("[[:digit:](?!]=", "7="));
+}
+
+TEST(LogPattern, CountsTheStatesOfItsAutomaton) {
+  const auto states = [](const std::string& text) {
+    const auto pattern = LogPattern::compile(text);
+    EXPECT_TRUE(pattern) << text;
+    return pattern ? pattern->states() : 0;
+  };
+  EXPECT_EQ(states("CUDA error"), 0U);
+  EXPECT_EQ(states("Xid \\d+"), 6U);
+  EXPECT_EQ(states("[a-z_]{20}"), 20U);
+  EXPECT_EQ(states("(a|b){3}"), 12U);
+  EXPECT_EQ(states("(?:ab){2,}"), 12U);
+}
+
+// A byte of a line visits every state: 19,000 of them take a second for each KiB.
+TEST(LogPattern, RefusesALargeAutomaton) {
+  std::string optional = "(";
+  for (int i = 0; i < 95; ++i) optional += "a?";
+
+  EXPECT_EQ(LogPattern::compile(optional + "){100}b").error().what,
+            "'" + optional +
+                "){100}b' has 19101 parts when its counts are written out, more than 300; use * or "
+                "+ instead of counts");
+  EXPECT_TRUE(LogPattern::compile(optional + ")b"));
+  const std::string nested = "(((((((((a{1,}){1,}){1,}){1,}){1,}){1,}){1,}){1,}){1,}){1,}";
+  EXPECT_EQ(LogPattern::compile(nested).error().what,
+            "'" + nested +
+                "' has 4092 parts when its counts are written out, more than 300; use * or + "
+                "instead of counts");
+}
+
 // Each pattern takes 2^40 steps or more in a backtracking matcher, or a deep stack in a recursive
 // matcher.
 TEST(LogPattern, MatchesPathologicalPatternsInBoundedTime) {
@@ -121,7 +170,7 @@ TEST(LogPattern, MatchesPathologicalPatternsInBoundedTime) {
   while (empty_branches.size() < 190) empty_branches += "a?";
   for (const std::string& pattern :
        {std::string("(a*)*b"), std::string("(a|a)*b"), std::string("(a|aa)+$b"),
-        std::string(95, '(') + "a" + std::string(95, ')') + "*b", empty_branches + "){100}b"}) {
+        std::string(95, '(') + "a" + std::string(95, ')') + "*b", empty_branches + ")+b"}) {
     EXPECT_FALSE(found(pattern, line)) << pattern;
   }
 }

@@ -89,8 +89,8 @@ class ContainerCheck {
   void check() {
     check_name();
     check_program();
-    require(container_.cpu_milli >= 0, "cpus", "is negative");
-    require(container_.memory_bytes >= 0, "memory", "is negative");
+    check_.require_milli(container_.cpu_milli, 0, kMaxCpuMilli, field_ + ".cpus");
+    check_.require_memory(container_.memory_bytes, field_ + ".memory");
     for (size_t i = 0; i < container_.mounts.size(); ++i) check_mount(i);
   }
 
@@ -117,15 +117,25 @@ class ContainerCheck {
     require(container_.user.empty() || is_account_number(container_.user), "user",
             in_quotes(container_.user) + " is not UID[:GID], as in 1000:1000");
     for (const auto* const words : {&container_.command, &container_.arguments}) {
+      const std::string key = words == &container_.command ? "command" : "arguments";
       const bool has_none = std::none_of(words->begin(), words->end(),
                                          [](const std::string& word) { return has_nul(word); });
-      require(has_none, words == &container_.command ? "command" : "arguments",
-              "has a word that contains a NUL character");
+      require(has_none, key, "has a word that contains a NUL character");
+      size_t longest = 0;
+      for (const std::string& word : *words) longest = std::max(longest, word.size());
+      require(longest <= kLongestWord, key,
+              "has a word of " + std::to_string(longest) +
+                  " bytes; an argument of a program has at most " + std::to_string(kLongestWord) +
+                  ": put the rest in a file");
     }
     for (const auto& [name, value] : container_.environment) {
       const bool is_name = !name.empty() && name.find('=') == std::string::npos && !has_nul(name);
       require(is_name, "environment", in_quotes(name) + " is not the name of a variable");
       require(!has_nul(value), "environment." + name, "contains a NUL character");
+      const size_t size = name.size() + 1 + value.size();
+      require(size <= kLongestWord, "environment." + base::as_utf8(name.substr(0, 100)),
+              "is " + std::to_string(size) + " bytes long with its name; a variable has at most " +
+                  std::to_string(kLongestWord) + ": put the value in a file");
     }
   }
 
@@ -191,7 +201,7 @@ const Table& table_of(const PodContainer*) {
        field<&PodContainer::cpu_milli>(
            "cpus", {.schema = R"({"minimum": 0, "maximum": 65536, "multipleOf": 0.001})"},
            As::kCpus),
-       field<&PodContainer::memory_bytes>("memory", {.least = 0}, As::kBytes),
+       field<&PodContainer::memory_bytes>("memory", {.least = 0, .most = kMaxMemory}, As::kBytes),
        field<&PodContainer::mounts>(
            "mounts", {.help = "`PATH[:OWN][:ro]`: what the task has at `PATH` in one of its "
                               "volumes, the container has at `OWN`.",
@@ -272,6 +282,13 @@ void check_pod_containers(const JobSpec& spec, Checker& check) {
                                      });
     check.require(is_new, field + ".name", in_quotes(containers[i].name) + " is given twice");
   }
+  int64_t memory = 0;
+  for (const PodContainer& each : containers) {
+    memory += std::clamp<int64_t>(each.memory_bytes, 0, kMaxMemory);
+  }
+  check.require(memory <= kMaxMemory, list,
+                "have " + base::format_bytes(memory) + " of memory together; give at most " +
+                    base::format_bytes(kMaxMemory));
 }
 
 }  // namespace muster::job

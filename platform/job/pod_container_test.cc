@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/test_faults.h"
 #include "job/validate.h"
 
 namespace muster::job {
@@ -103,7 +104,13 @@ TEST(PodContainers, AreCheckedOneByOne) {
       {with([](PodContainer& c) { c.image = "A b"; }), "image: 'A b' has"},
       {with([](PodContainer& c) { c.folder = "tmp"; }), "folder: 'tmp' is not an absolute path"},
       {with([](PodContainer& c) { c.user = "ada"; }), "user: 'ada' is not UID[:GID]"},
-      {with([](PodContainer& c) { c.cpu_milli = -1; }), "cpus: is negative"},
+      {with([](PodContainer& c) { c.cpu_milli = -1; }), "cpus: -0.001 is out of range"},
+      {with([](PodContainer& c) { c.cpu_milli = 65'536'001; }), "cpus: 65536.001 is out of range"},
+      {with([](PodContainer& c) { c.memory_bytes = -1; }), "memory: is negative"},
+      {with([](PodContainer& c) { c.arguments = {std::string(131'072, 'x')}; }),
+       "arguments: has a word of 131072 bytes; an argument of a program has at most 131071: put"},
+      {with([](PodContainer& c) { c.environment["A"] = std::string(131'070, 'x'); }),
+       "environment.A: is 131072 bytes long with its name; a variable has at most 131071: put"},
       {with([](PodContainer& c) { c.environment["A=B"] = ""; }), "environment: 'A=B' is not the"},
       {with([](PodContainer& c) { c.command = {std::string("a\0b", 3)}; }), "command: has a word"},
       {with([](PodContainer& c) { c.mounts = {"data"}; }), "mounts[0]: 'data' is not PATH"},
@@ -120,6 +127,23 @@ TEST(PodContainers, AreCheckedOneByOne) {
     EXPECT_EQ(text.substr(0, expected.size()), expected);
     EXPECT_EQ(faults.empty(), each.fault.empty()) << text;
   }
+}
+
+// The tasks of a job are up to 1002, and the scheduler adds up their claims in 64 bits.
+TEST(PodContainers, HaveABoundedMemoryTogether) {
+  constexpr int64_t kMost = int64_t{1} << 50;
+  std::vector<PodContainer> containers{{.name = "a", .image = "a", .memory_bytes = kMost / 2},
+                                       {.name = "b", .image = "a", .memory_bytes = kMost / 2}};
+  EXPECT_TRUE(validate(spec_with(containers)).empty());
+
+  containers[0].memory_bytes = kMost;
+  EXPECT_EQ(base::texts_of(validate(spec_with(containers))),
+            (base::Texts{"kubernetes.containers have 1536Ti of memory together; give at most "
+                         "1024Ti"}));
+  containers = {{.name = "a", .image = "a", .memory_bytes = INT64_MAX}};
+  EXPECT_EQ(base::texts_of(validate(spec_with(containers))),
+            (base::Texts{"kubernetes.containers[0].memory 8388607.9Ti is out of range; give 0 to "
+                         "1024Ti"}));
 }
 
 TEST(PodContainers, OfOnePodHaveDifferentNames) {

@@ -1,10 +1,9 @@
 #include "job/spec_table.h"
 
-#include <limits>
-
 #include "base/text.h"
 #include "base/units.h"
 #include "job/array.h"
+#include "job/checker.h"
 #include "record/field.h"
 
 namespace muster::job {
@@ -422,7 +421,7 @@ const Table& table_of(const Resources*) {
                     "and `gpu_share`.",
             .told = Told::kAlways,
             .least = 0,
-            .most = std::numeric_limits<int64_t>::max(),
+            .most = kMaxMemory,
             .flag = {.name = "--gpu-memory",
                      .value = "SIZE",
                      .help =
@@ -440,7 +439,7 @@ const Table& table_of(const Resources*) {
        field<&Resources::memory_bytes>("memory",
                                        {.told = Told::kAlways,
                                         .least = 0,
-                                        .most = std::numeric_limits<int64_t>::max(),
+                                        .most = kMaxMemory,
                                         .flag = {.name = "--memory",
                                                  .value = "SIZE",
                                                  .help = "memory of each worker, as in 16G"}},

@@ -232,7 +232,12 @@ void check_image(const std::string& image, const std::string& field, Checker& ch
 
 void check_words(const std::vector<std::string>& words, const std::string& field, Checker& check) {
   for (size_t i = 0; i < words.size(); ++i) {
-    check.require(!has_nul(words[i]), field + "[" + std::to_string(i) + "]", "contains a NUL byte");
+    const std::string place = field + "[" + std::to_string(i) + "]";
+    check.require(!has_nul(words[i]), place, "contains a NUL byte");
+    check.require(words[i].size() <= kLongestWord, place,
+                  "is " + std::to_string(words[i].size()) +
+                      " bytes long; an argument of a program has at most " +
+                      std::to_string(kLongestWord) + ": put the rest in a file");
   }
 }
 
@@ -281,6 +286,11 @@ void check_environment(const std::map<std::string, std::string>& environment,
     check.require(is_variable_name(name), field,
                   "'" + name + "' is not a variable name; use letters, digits and '_'");
     check.require(!has_nul(value), field + "." + name, "its value contains a NUL byte");
+    const size_t size = name.size() + 1 + value.size();
+    check.require(size <= kLongestWord, field + "." + base::as_utf8(name.substr(0, 100)),
+                  "is " + std::to_string(size) +
+                      " bytes long with its name; a variable has at most " +
+                      std::to_string(kLongestWord) + ": put the value in a file");
   }
 }
 
@@ -384,10 +394,12 @@ void check_environments(const JobSpec& spec, Checker& check) {
 namespace {
 
 constexpr int kMaxGpus = 1024;
-constexpr int64_t kMaxCpuMilli = 65'536'000;
 constexpr int kMaxJobPriority = 1000;
 constexpr int kMaxRetries = 1000;
 constexpr size_t kMaxRetryRules = 100;
+/// Of the patterns of all rules together. When a job fails, the server's loop searches 64 KiB of
+/// output for each of them: see kMaxPatternStates.
+constexpr size_t kMaxRuleStates = 1000;
 constexpr size_t kMaxNames = 100;
 
 std::string element(const std::string& field, size_t index) {
@@ -450,7 +462,8 @@ void check_success(const JobSpec& spec, Checker& check) {
                 "an elastic job, whose workers come and go, succeeds with its leader");
 }
 
-void check_rule(const RetryRule& rule, const std::string& field, Checker& check) {
+/// Returns the states of the rule's pattern.
+size_t check_rule(const RetryRule& rule, const std::string& field, Checker& check) {
   check.require(rule.exit_code || !rule.log_pattern.empty(), field,
                 "matches no failure; give an exit_code, a log_pattern or both");
   if (rule.exit_code) check.require_range(*rule.exit_code, 1, 255, field + ".exit_code");
@@ -460,9 +473,11 @@ void check_rule(const RetryRule& rule, const std::string& field, Checker& check)
     check.require_range(*rule.last_exit_code, rule.exit_code.value_or(1), 255,
                         field + ".last_exit_code");
   }
-  if (rule.log_pattern.empty()) return;
+  if (rule.log_pattern.empty()) return 0;
   const auto pattern = LogPattern::compile(rule.log_pattern);
-  if (!pattern) check.require(false, field + ".log_pattern", pattern.error().what);
+  if (pattern) return pattern->states();
+  check.require(false, field + ".log_pattern", pattern.error().what);
+  return 0;
 }
 
 bool is_singleton(std::string_view text) {
@@ -485,7 +500,15 @@ void check_retries(const Scheduling& scheduling, Checker& check) {
     return check.require(false, field,
                          "has more than " + std::to_string(kMaxRetryRules) + " rules");
   }
-  for (size_t i = 0; i < rules.size(); ++i) check_rule(rules[i], element(field, i), check);
+  size_t states = 0;
+  for (size_t i = 0; i < rules.size(); ++i) {
+    states += check_rule(rules[i], element(field, i), check);
+  }
+  check.require(states <= kMaxRuleStates, field,
+                "have patterns of " + std::to_string(states) +
+                    " parts when their counts are written out, more than " +
+                    std::to_string(kMaxRuleStates) +
+                    "; use plain words, or * or + instead of counts");
 }
 
 }  // namespace
@@ -495,7 +518,7 @@ void check_resources(const Resources& resources, const std::string& field, Check
   const bool has_share = resources.gpu_share_milli != 0;
   const bool has_memory = resources.gpu_memory_bytes != 0;
   if (has_share) check.require_milli(resources.gpu_share_milli, 1, 999, field + ".gpu_share");
-  check.require(resources.gpu_memory_bytes >= 0, field + ".gpu_memory", "is negative");
+  check.require_memory(resources.gpu_memory_bytes, field + ".gpu_memory");
   check.require(!has_share || resources.gpus == 0, field + ".gpu_share",
                 "is a part of one GPU, and cannot be used with whole GPUs");
   check.require(!has_memory || resources.gpus == 0, field + ".gpu_memory",
@@ -503,7 +526,7 @@ void check_resources(const Resources& resources, const std::string& field, Check
   check.require(!has_memory || !has_share, field + ".gpu_memory",
                 "cannot be used with gpu_share; give only one");
   check.require_milli(resources.cpu_milli, 0, kMaxCpuMilli, field + ".cpus");
-  check.require(resources.memory_bytes >= 0, field + ".memory", "is negative");
+  check.require_memory(resources.memory_bytes, field + ".memory");
 }
 
 void check_scheduling(const JobSpec& spec, Checker& check) {

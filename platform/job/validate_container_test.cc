@@ -259,7 +259,8 @@ TEST(ValidateSlurm, SrunStartsOnlyTheRanksOfMpiJobs) {
 
 TEST(ValidateSlurm, ItsTextsCountTowardsTheJobsText) {
   const Texts faults = slurm_faults([](JobSpec& spec) {
-    spec.environment["A"] = std::string((256 << 10) - 1000, 'a');
+    spec.environment["A"] = std::string(131'000, 'a');
+    spec.environment["B"] = std::string((256 << 10) - 132'000, 'b');
     spec.slurm.constraint = std::string(1000, 'a');
   });
   ASSERT_EQ(faults.size(), 1U);

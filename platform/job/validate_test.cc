@@ -45,13 +45,36 @@ TEST(Validate, RefusesBytesThatExecCannotPass) {
 }
 
 TEST(Validate, RefusesMoreTextThanAServerKeeps) {
-  constexpr size_t kMuch = 128 << 10;
+  constexpr size_t kMuch = 100 << 10;
   JobSpec spec = valid_mpi_spec(2);
-  spec.command.emplace_back(kMuch, 'x');
+  spec.command.insert(spec.command.end(), 2, std::string(kMuch, 'x'));
   EXPECT_TRUE(validate(spec).empty());
   spec.environment["MUCH"] = std::string(kMuch, 'x');
 
   EXPECT_EQ(fields_of(validate(spec)), std::vector<std::string>{"command"});
+}
+
+// execve(2) fails with E2BIG.
+TEST(Validate, RefusesArgumentsAndVariablesThatLinuxPassesToNoProgram) {
+  constexpr size_t kMost = 131'071;
+  JobSpec spec = valid_mpi_spec(2);
+  spec.arguments = {std::string(kMost, 'x')};
+  EXPECT_EQ(validate(spec), std::vector<Fault>{});
+  spec.arguments.clear();
+  spec.environment["A"] = std::string(kMost - 2, 'x');
+  EXPECT_EQ(validate(spec), std::vector<Fault>{});
+
+  spec.environment["A"] += 'x';
+  EXPECT_EQ(validate(spec), (std::vector<Fault>{{.field = "environment.A",
+                                                 .what = "is 131072 bytes long with its name; a "
+                                                         "variable has at most 131071: put the "
+                                                         "value in a file"}}));
+  spec.environment.clear();
+  spec.worker_command = {"serve", std::string(kMost + 1, 'x')};
+  EXPECT_EQ(validate(spec), (std::vector<Fault>{{.field = "worker_command[1]",
+                                                 .what = "is 131072 bytes long; an argument of a "
+                                                         "program has at most 131071: put the "
+                                                         "rest in a file"}}));
 }
 
 TEST(JobName, IsADnsLabelThatLeavesRoomForTheTask) {
@@ -372,14 +395,14 @@ TEST(ValidateRoles, NamesTheRoleInTheFieldOfAFault) {
 }
 
 TEST(ValidateRoles, CountsTheTextOfEveryRole) {
-  const std::string much(150 << 10, 'x');
+  const std::string much(100 << 10, 'x');
   const SpecChange changes[] = {
-      [&](JobSpec& spec) { spec.arguments = {much, much}; },
-      [&](JobSpec& spec) { spec.leader.command = {much, much}; },
-      [&](JobSpec& spec) { spec.leader.arguments = {much, much}; },
-      [&](JobSpec& spec) { spec.leader.environment = {{"A", much}, {"B", much}}; },
-      [&](JobSpec& spec) { spec.parameter_server.command = {much, much}; },
-      [&](JobSpec& spec) { spec.evaluator.command = {much, much}; },
+      [&](JobSpec& spec) { spec.arguments = {much, much, much}; },
+      [&](JobSpec& spec) { spec.leader.command = {much, much, much}; },
+      [&](JobSpec& spec) { spec.leader.arguments = {much, much, much}; },
+      [&](JobSpec& spec) { spec.leader.environment = {{"A", much}, {"B", much}, {"C", much}}; },
+      [&](JobSpec& spec) { spec.parameter_server.command = {much, much, much}; },
+      [&](JobSpec& spec) { spec.evaluator.command = {much, much, much}; },
   };
   for (const SpecChange& change : changes) {
     const auto faults = validate(changed(grpc(), change));
@@ -462,6 +485,10 @@ TEST(ValidateScheduling, NamesTheFieldAndItsFault) {
       {[](JobSpec& spec) { spec.resources.cpu_milli = -1500; }, "resources.cpus",
        "-1.5 is out of range; give 0 to 65536"},
       {[](JobSpec& spec) { spec.resources.memory_bytes = -1; }, "resources.memory", "is negative"},
+      {[](JobSpec& spec) { spec.resources.memory_bytes = INT64_MAX; }, "resources.memory",
+       "8388607.9Ti is out of range; give 0 to 1024Ti"},
+      {[](JobSpec& spec) { spec.resources.gpu_memory_bytes = int64_t{1} << 51; },
+       "resources.gpu_memory", "2048Ti is out of range; give 0 to 1024Ti"},
       {[](JobSpec& spec) { spec.scheduling.priority = -1; }, "scheduling.priority",
        "-1 is out of range; give 0 to 1000"},
       {[](JobSpec& spec) { spec.scheduling.priority = 1001; }, "scheduling.priority",
@@ -578,6 +605,21 @@ TEST(ValidateScheduling, RefusesAnInvalidPattern) {
   ASSERT_EQ(faults.size(), 1U);
   EXPECT_EQ(faults[0].field, "scheduling.retry_rules[0].log_pattern");
   EXPECT_EQ(faults[0].what.find("'(CUDA' is not a pattern: "), 0U) << faults[0].what;
+}
+
+TEST(ValidateScheduling, BoundsThePatternsOfAllRulesTogether) {
+  JobSpec spec = valid_mpi_spec(4);
+  spec.scheduling.retry_rules.assign(10, {.log_pattern = "x.{99}"});
+  spec.scheduling.retry_rules.resize(100, {.log_pattern = "out of memory"});
+  EXPECT_EQ(validate(spec), std::vector<Fault>{});
+
+  spec.scheduling.retry_rules[99].log_pattern = "x*";
+
+  EXPECT_EQ(validate(spec), (std::vector<Fault>{{.field = "scheduling.retry_rules",
+                                                 .what = "have patterns of 1002 parts when their "
+                                                         "counts are written out, more than 1000; "
+                                                         "use plain words, or * or + instead of "
+                                                         "counts"}}));
 }
 
 }  // namespace

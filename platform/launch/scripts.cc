@@ -1,15 +1,34 @@
 #include "launch/scripts.h"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "base/text.h"
+#include "job/checker.h"
 
 namespace muster::launch {
 
 using base::shell_quoted;
 
+namespace {
+
+// A shell ends its script at an assignment that it refuses: bash computes these variables itself,
+// and OPTIND must be a number. An image may set any of them, and names such as FOO.BAR.
+constexpr std::array<std::string_view, 8> kOfTheShell{
+    "BASHOPTS", "BASH_VERSINFO", "EUID", "HISTCMD", "OPTIND", "PPID", "SHELLOPTS", "UID"};
+
+bool can_be_exported(std::string_view name) {
+  return job::is_variable_name(name) &&
+         std::find(kOfTheShell.begin(), kOfTheShell.end(), name) == kOfTheShell.end();
+}
+
+}  // namespace
+
 std::string export_lines(const std::map<std::string, std::string>& variables) {
   std::string text;
   for (const auto& [name, value] : variables) {
-    text += "export " + name + "=" + shell_quoted(value) + "\n";
+    if (can_be_exported(name)) text += "export " + name + "=" + shell_quoted(value) + "\n";
   }
   return text;
 }

@@ -12,7 +12,7 @@
 
 namespace muster::launch {
 
-/// Lines that set these variables.
+/// Lines that set these variables, except those that a shell cannot set: FOO.BAR, UID.
 std::string export_lines(const std::map<std::string, std::string>& variables);
 
 /// sshd runs this instead of the requested command: it gives the command the job's environment and

@@ -28,6 +28,25 @@ TEST(SessionScript, GivesTheCommandItsEnvironmentAndFolderWithAnyBytes) {
             "it's\ntwo lines\n$(touch /tmp/never) `x`\n/usr\n");
 }
 
+TEST(SessionScript, LeavesOutVariablesAtWhichAShellWouldEnd) {
+  const std::string script = session_script({{"FOO.BAR", "1"},
+                                             {"1ST", "1"},
+                                             {"", "1"},
+                                             {"A", "a"},
+                                             {"UID", "5"},
+                                             {"EUID", "5"},
+                                             {"PPID", "5"},
+                                             {"BASHOPTS", "x"},
+                                             {"SHELLOPTS", "x"},
+                                             {"BASH_VERSINFO", "5"},
+                                             {"OPTIND", "x y"},
+                                             {"HISTCMD", "x y"}},
+                                            "/usr");
+
+  EXPECT_EQ(script.find("export "), script.rfind("export ")) << script;
+  EXPECT_EQ(run("SSH_ORIGINAL_COMMAND='echo \"$A\"; pwd'", script), "a\n/usr\n");
+}
+
 TEST(SessionScript, MarksTheTaskAsReached) {
   std::string pattern = testing::TempDir() + "sessionXXXXXX";
   const std::string folder = ::mkdtemp(pattern.data());

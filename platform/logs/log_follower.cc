@@ -14,8 +14,10 @@ namespace {
 
 // How much one step reads; between two steps the loop does other work.
 constexpr size_t kStepBytes = 256 << 10;
-// The same when lines are searched for a pattern, which takes far longer than reading them.
+// The same when lines are searched for a plain text, and for a pattern, which take far longer than
+// reading them.
 constexpr size_t kSearchedStepBytes = 32 << 10;
+constexpr size_t kMatchedStepBytes = 4 << 10;
 // A line without a newline is delivered once this much was printed after it. A reader that
 // continues from a position reads no more than this again.
 constexpr uint64_t kStaleBytes = 1 << 20;
@@ -30,6 +32,11 @@ std::shared_ptr<const job::LogPattern> pattern_of(const job::LogQuery& query) {
   if (query.grep.empty()) return nullptr;
   auto pattern = job::LogPattern::compile(query.grep);
   return pattern ? std::make_shared<const job::LogPattern>(*std::move(pattern)) : nullptr;
+}
+
+size_t step_bytes(const job::LogPattern* only) {
+  if (only == nullptr) return kStepBytes;
+  return only->states() == 0 ? kSearchedStepBytes : kMatchedStepBytes;
 }
 
 }  // namespace
@@ -302,7 +309,7 @@ std::pair<LogFollower::Source*, base::Time> LogFollower::earliest() {
 
 /// Reads one step. True: more can be read now.
 bool LogFollower::read_some() {
-  size_t left = only_ == nullptr ? kStepBytes : kSearchedStepBytes;
+  size_t left = step_bytes(only_.get());
   if (lags_) left -= read_turns(left / 2);
   while (left > 0) {
     const auto [source, next] = earliest();

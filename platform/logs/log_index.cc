@@ -193,6 +193,7 @@ Result<LogSearchResult> LogIndex::search(engine::LogCursor& log, const LogSearch
   size_t after = 0;
   size_t hits = 0;
   uint64_t read = 0;
+  bool is_late = false;
   const auto show = [&](NumberedLine line) {
     shorten(line);
     result.lines.push_back(std::move(line));
@@ -201,11 +202,12 @@ Result<LogSearchResult> LogIndex::search(engine::LogCursor& log, const LogSearch
     const bool is_in_range = line.number >= query.line;
     read += line.bytes + 1;
     line.hit = is_in_range && query.matches(line.record);
-    const bool is_enough = hits >= query.hits || read > kMostRead;
+    const bool is_enough = hits >= query.hits || read > kMostRead || is_late;
     if (is_enough && (line.hit || after == 0)) {
       result.next = line.number;
       return false;
     }
+    is_late = is_late || (is_in_range && query.is_late && query.is_late());
     if (line.hit) {
       ++hits;
       for (NumberedLine& each : before) show(std::move(each));

@@ -60,6 +60,9 @@ struct LogSearchQuery {
   uint64_t line = 0;   ///< where the search begins
   size_t hits = 100;   ///< at most so many
   size_t context = 0;  ///< lines before and after each hit
+  /// Called after each line. If it returns true, the search ends and sets `next`; at least one line
+  /// is searched. Empty: no time limit.
+  std::function<bool()> is_late = {};
 };
 
 struct LogSearchResult {

@@ -188,6 +188,19 @@ TEST_F(LogIndexTest, ContinuesASearchWhereItEnded) {
   EXPECT_EQ(rest.next, std::nullopt);
 }
 
+TEST_F(LogIndexTest, EndsASearchThatTakesTooLongAfterOneLine) {
+  print("hit 0\nhit 1\nhit 2\n");
+  LogSearchQuery query{.matches = [](const job::LogRecord&) { return true; }, .line = 1};
+  query.is_late = [] { return true; };
+  FramesCursor cursor(frames_);
+
+  const auto found = index().search(cursor, query);
+
+  ASSERT_TRUE(found);
+  EXPECT_EQ(texts(found->lines), (Lines{"1! hit 1"}));
+  EXPECT_EQ(found->next, 2U);
+}
+
 TEST_F(LogIndexTest, BeginsAfterTheBytesThatWereCutInTheMeantime) {
   const std::string long_line(40'000, 'x');
   for (int i = 0; i < 10; ++i) print(long_line + std::to_string(i) + "\n");

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -90,6 +91,9 @@ base::Error disk_error(const std::string& what, int number);
 
 namespace {
 
+constexpr const char* kFreeSpace =
+    "free space on that disk, then try again: no stored file is lost";
+
 Error no_id(std::string_view text) {
   return {.code = ErrorCode::kInvalid,
           .what = shown(text.substr(0, 100)) + " is not an id: an id has 64 hexadecimal digits"};
@@ -152,6 +156,23 @@ Result<void> sync_store(const fs::path& store) {
   return disk_error("cannot write " + shown(store.native()) + " to the disk", errno);
 }
 
+/// Clients could otherwise fill the disk, where the state and the logs of the server are.
+Result<void> leave_room(const fs::path& store) {
+  constexpr uint64_t kReserve = 1 << 30;
+  constexpr uint64_t kPartOfDisk = 20;
+  struct statvfs disk{};
+  if (::statvfs(store.c_str(), &disk) != 0) return {};
+  const uint64_t reserve = std::min(kReserve, disk.f_blocks * disk.f_frsize / kPartOfDisk);
+  const uint64_t free = disk.f_bavail * disk.f_frsize;
+  if (free >= reserve) return {};
+  return Error{.code = ErrorCode::kExhausted,
+               .what = "cannot store files in " + shown(store.native()) + ": its disk has " +
+                       size_text(static_cast<int64_t>(free)) +
+                       " free, and the server keeps the last " +
+                       size_text(static_cast<int64_t>(reserve)),
+               .advice = kFreeSpace};
+}
+
 }  // namespace
 
 TreeStore::TreeStore(fs::path folder, int64_t most_bytes)
@@ -188,6 +209,7 @@ Result<ChunkId> TreeStore::put_chunk(const std::string& project, std::string_vie
     MUSTER_TRY(const bool here, touch(file));
     if (here) return id;
   }
+  MUSTER_CHECK(leave_room(folder_));
   MUSTER_CHECK(put_whole(files, file, content, /*durable=*/false));
   return id;
 }
@@ -291,7 +313,7 @@ fs::path lock_of(const fs::path& store) {
 Error disk_error(const std::string& what, int number) {
   Error error = base::system_error(what, number);
   if (number == ENOSPC || number == EDQUOT) {
-    error.advice = "free space on that disk, then try again: no stored file is lost";
+    error.advice = kFreeSpace;
   }
   return error;
 }

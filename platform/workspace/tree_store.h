@@ -44,8 +44,8 @@ class TreeStore {
   /// The chunks of `chunks` that the store lacks. kInvalid: one of them is not a valid id.
   Result<std::vector<ChunkId>> missing(const std::string& project,
                                        const std::vector<ChunkId>& chunks) const;
-  /// Stores one chunk. kExhausted: the disk is full; older content stays. kInvalid: longer than
-  /// kChunkBytes.
+  /// Stores one chunk. kExhausted: the disk is full, or nearly so (less than 1 GiB and a twentieth
+  /// of the disk are free); older content stays. kInvalid: longer than kChunkBytes.
   Result<ChunkId> put_chunk(const std::string& project, std::string_view content);
   /// Stores a tree whose chunks are all in the store: those of its (encoded) manifest and those of
   /// its files. Storing the same tree again succeeds.

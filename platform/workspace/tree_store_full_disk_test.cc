@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 
 #include "base/files.h"
 #include "base/test_folder.h"
+#include "workspace/path_text.h"
 #include "workspace/tree_store.h"
 
 namespace muster::workspace {
@@ -95,6 +97,34 @@ TEST(FullDisk, LeavesNoPartOfAChunk) {
                         "': No space left on device\n"
                         "  free space on that disk, then try again: no stored file is lost; 3 "
                         "files; the stored chunks stay");
+}
+
+TEST(FullDisk, KeepsAPartOfTheDiskForTheServer) {
+  const base::TestFolder work;
+  const fs::path disk = work / "disk";
+
+  const std::string result = on_a_small_disk(disk, [&] {
+    TreeStore store(disk / "trees");
+    std::string text;
+    for (char letter = '!'; text.empty() && letter < '~'; ++letter) {
+      const auto put = store.put_chunk("team", std::string(64 << 10, letter));
+      if (!put) text = put.error().to_string();
+    }
+    // How much is free depends on what the file system keeps for itself.
+    struct statvfs left{};
+    ::statvfs(disk.c_str(), &left);
+    const std::string free = size_text(static_cast<int64_t>(left.f_bavail * left.f_frsize));
+    if (const size_t at = text.find(free); at != std::string::npos) {
+      text.replace(at, free.size(), "FREE");
+    }
+    const auto written = base::write_file(disk / "state", std::string(64 << 10, 'x'));
+    return text + (written ? "; the server can write" : "; the server cannot write");
+  });
+
+  EXPECT_EQ(result, "cannot store files in '" + (disk / "trees").string() +
+                        "': its disk has FREE free, and the server keeps the last 175 KiB\n"
+                        "  free space on that disk, then try again: no stored file is lost; the "
+                        "server can write");
 }
 
 TEST(FullDisk, EndsTheUnpackingOfATreeWhichStaysInTheStore) {
