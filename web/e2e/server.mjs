@@ -23,6 +23,9 @@ export class Server {
       TERM: 'xterm',
       MUSTER_STATE_DIR: join(this.folder, 'state'),
       XDG_CONFIG_HOME: join(this.folder, 'config'),
+      // With a way out for jobs, the server makes a bridge in the browser's network, and a port for each job; Chromium
+      // ends its requests at each such change (ERR_NETWORK_CHANGED).
+      MUSTER_TASK_INTERNET: 'false',
     };
     this.log = '';
   }
