@@ -21,7 +21,6 @@
 namespace muster::engine {
 namespace {
 
-
 using base::ErrorCode;
 using base::Result;
 using std::chrono::milliseconds;
