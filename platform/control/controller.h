@@ -121,8 +121,8 @@ class Controller {
   void submit(const job::JobSpec& spec, const std::string& idempotency_key, Submitted done,
               const access::Actor& by = {}, const SubmitManner& manner = {});
 
-  /// The job that an earlier submit() with this key has created; nullptr: there is none, or the key
-  /// is empty. Valid until the table of jobs changes. An array: Arrays::with_key().
+  /// The job that an earlier submit() with this key created. nullptr if no job has the key, or if
+  /// the key is empty. Valid until the table of jobs changes. For arrays: Arrays::with_key().
   Result<const job::Job*> submitted_with(const job::JobSpec& spec,
                                          const std::string& idempotency_key);
 

@@ -50,7 +50,7 @@ struct LogFollower::Source {
   std::shared_ptr<void> watch;
   engine::LogFrame frame;
   bool has_frame = false;
-  bool damaged = false;       ///< nothing more is read; a notice in the log says so
+  bool damaged = false;       ///< reading has ended; a notice in the log reports it
   bool starved = false;       ///< its next frame could not be read for lack of a resource
   bool may_have_more = true;  ///< it may have grown since its end was reached
   bool is_live = false;       ///< its end was reached: its next frames were printed since then

@@ -195,9 +195,9 @@ class Nodes {
   /// Whether the node has anonymous GPUs, and tasks (kLater: tasks that are not leaving, and
   /// promises) hold others than those it has.
   bool holds_missing_gpus(NodeIndex node, FreeWhen room = FreeWhen::kNow) const;
-  /// `booking`, which is not in the books, with GPUs that are free (now, or after all pending
-  /// releases) in place of those that are not; where too few are free, with numbers that the node
-  /// does not have. REQUIRES: anonymous GPUs.
+  /// Replaces the GPUs of `booking` that are not free by free ones. `when`: free now, or after all
+  /// pending releases. If too few are free, the result has numbers that the node does not have.
+  /// REQUIRES: `booking` is not in the books, and the GPUs of its node are anonymous.
   Booking on_free_gpus(Booking booking, FreeWhen when = FreeWhen::kNow) const;
 
  private:

@@ -394,7 +394,7 @@ std::string key_of_job(const std::string& key, size_t index, size_t count) {
   return count == 1 ? key : key + "-" + std::to_string(index);
 }
 
-/// Of several jobs, the indexes of those that an earlier command has submitted with the same key.
+/// The indexes of the jobs that an earlier command submitted with the same key.
 /// Errors: the server would refuse another job.
 Result<std::set<size_t>> submitted_earlier(Connection& connection,
                                            const std::vector<Submission>& jobs,

@@ -91,14 +91,14 @@ namespace {
 
 constexpr const char* kVariable = "PAPERSPACE_API_KEY";
 
-/// The key of this command, which takes precedence over every other token; empty: there is none.
+/// The key that was given to this command. It replaces every other token. Empty: no key was given.
 std::string given_key(const Invocation& invocation) {
   if (invocation.reader.has("--apiKey")) return invocation.reader.text("--apiKey");
   const auto variable = invocation.caller.environment.find(kVariable);
   return variable == invocation.caller.environment.end() ? "" : variable->second;
 }
 
-/// The key of `gradient apiKey`; empty: there is none.
+/// The key that `gradient apiKey` stored. Empty if no key is stored.
 Result<std::string> stored_token(const cli::Environment& environment) {
   const auto file = config_file(environment);
   if (!file) return std::string();
@@ -110,8 +110,8 @@ Result<std::string> stored_token(const cli::Environment& environment) {
 
 }  // namespace
 
-// The stored key was meant for one server, which the file does not name. It is sent only to a server
-// for which there is no other token: neither of a login nor in $MUSTER_TOKEN.
+// The stored key was meant for one server, which the file does not name. It is sent only to a
+// server for which there is no other token: neither of a login nor in $MUSTER_TOKEN.
 Result<cli::Connection> connect(const Invocation& invocation) {
   const std::string given = given_key(invocation);
   cli::Environment environment = invocation.caller.environment;
