@@ -2,7 +2,7 @@
 
 import subprocess
 
-from muster_harness import DOCUMENTS_MPIRUN, MusterTest, mode_of, main
+from muster_harness import DOCUMENTS_MPIRUN, MusterTest, all_below, main, mode_of
 
 
 class Keys(MusterTest):
@@ -45,7 +45,7 @@ class Keys(MusterTest):
 
         for task in ("launcher", "worker-0", "worker-1"):
             generated = self.muster.task_folder(job, task) / "generated"
-            for path in (generated, *generated.rglob("*")):
+            for path in (generated, *all_below(generated)):
                 if {generated / "tmp", generated / "ranks"} & set(path.parents):
                     continue  # made by the program itself, and by its ranks
                 allowed = (0o700,) if path.is_dir() else (0o600, 0o700)

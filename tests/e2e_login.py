@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 
-from muster_harness import BOUND, MUSTER, MusterTest, main, read_bytes, tls_port
+from muster_harness import BOUND, MUSTER, MusterTest, all_below, main, read_bytes, tls_port
 
 TOKEN = re.compile(r"muster_[a-z2-7]{12}_[a-z2-7]{52}")
 
@@ -488,7 +488,7 @@ class Secrecy(SharedServerTest):
 
         for secret in (session, "open-sesame"):
             self.assertNotIn(secret.encode(), words)
-            for path in self.muster.state.rglob("*"):
+            for path in all_below(self.muster.state):
                 if path.is_file() and path.suffix in (".log", ".db", ".db-wal"):
                     self.assertNotIn(secret.encode(), read_bytes(path, 1 << 26), path)
         for line in ("secret list --project team-a -o json", "audit -o json", "token list -o json"):

@@ -6,7 +6,7 @@ import json
 import secrets
 import stat
 
-from muster_harness import MPIRUN, MusterTest, all_pids, main, mode_of, read_bytes
+from muster_harness import MPIRUN, MusterTest, all_below, all_pids, main, mode_of, read_bytes
 
 
 def disguises(value):
@@ -60,7 +60,7 @@ class Secrets(MusterTest):
         return any(form in data for value in self.values for form in disguises(value))
 
     def files_with_values(self):
-        return [path for path in self.muster.folder.rglob("*")
+        return [path for path in all_below(self.muster.folder)
                 if path.is_file() and not path.is_symlink() and self.holds_a_value(read_bytes(path))]
 
     def command_lines_with_values(self):

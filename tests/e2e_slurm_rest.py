@@ -3,7 +3,7 @@ private."""
 
 import e2e_slurm
 import e2e_slurm_queue
-from muster_harness import main, processes_naming, read_bytes
+from muster_harness import all_below, main, processes_naming, read_bytes
 from slurm_harness import SlurmTest
 
 
@@ -33,7 +33,7 @@ class ByTcp(SlurmTest):
         pids = processes_naming(str(self.cluster.folder))
         self.assertIn(self.muster.server_pid(), pids)
         self.assertEqual([pid for pid in pids if head in read_bytes(f"/proc/{pid}/cmdline")], [])
-        self.assertEqual([path for path in self.muster.state.rglob("*")
+        self.assertEqual([path for path in all_below(self.muster.state)
                           if path.is_file() and head in read_bytes(path, 1 << 22)], [])
         gate.open()
         self.assertEqual(follow.finish(), 0, follow.errors)

@@ -26,6 +26,7 @@ import subprocess
 from pathlib import Path
 
 from engine_machine import BOUND, Lan, Machine, child_of, children_of
+from machine_state import matching
 
 IMAGES = Path(__file__).resolve().parent.parent / "build" / "images"
 
@@ -222,13 +223,13 @@ class PodmanService(_Service):
 
     def _container_ids(self):
         storage = Path(f"/proc/{self.machine.pid}/root{self.storage}")
-        return [path.name for path in storage.glob("overlay-containers/*") if path.is_dir()]
+        return [path.name for path in matching(storage, "overlay-containers/*") if path.is_dir()]
 
     @staticmethod
     def _cgroups_of(containers):
         return [path for each in containers
                 for pattern in (f"*/libpod_parent/libpod-{each}", f"libpod_parent/libpod-{each}")
-                for path in _CGROUPS.glob(pattern)]
+                for path in matching(_CGROUPS, pattern)]
 
 
 class DockerService(_Service):
@@ -294,4 +295,4 @@ class DockerService(_Service):
     @staticmethod
     def _cgroups_of(parents):
         return [path for each in parents for pattern in ("*" + each, each.lstrip("/"))
-                for path in _CGROUPS.glob(pattern)]
+                for path in matching(_CGROUPS, pattern)]

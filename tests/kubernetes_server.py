@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from kubernetes_server_harness import ACCOUNT, PACKAGING, ServerTest
-from muster_harness import BOUND, main
+from muster_harness import BOUND, all_below, main
 
 RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": True,
               "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
@@ -129,7 +129,7 @@ class TheServer(ServerTest):
     def modes(self, server):
         """The modes of the files in the volume, except for its root, which belongs to the cluster."""
         return {str(path.relative_to(server.volume)): path.lstat().st_mode & 0o7777
-                for path in server.volume.rglob("*") if path.suffix not in (".sock", ".db-shm", ".db-wal")}
+                for path in all_below(server.volume) if path.suffix not in (".sock", ".db-shm", ".db-wal")}
 
     def test_a_server_that_hangs_gets_no_requests_and_is_restarted(self):
         server = self.install()

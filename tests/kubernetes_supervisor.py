@@ -31,6 +31,7 @@ from kubernetes_settings import (API_SERVICE, API_URL, AUDIT_POLICY, DOMAIN, HOS
                                  apiserver_flags, containerd_settings, controllers_flags, corefile, etcd_flags,
                                  kubeconfig, kubelet_flags, kubelet_settings, network_settings, proxy_settings,
                                  scheduler_flags)
+from machine_state import matching
 
 PREFIX = "muster-kubernetes-"
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -97,12 +98,12 @@ def _is_removed(folder):
 def _sweep():
     """Removes the control groups and folders of clusters whose holder was killed."""
     for hierarchy in hierarchies():
-        for group in hierarchy.glob(f"{PREFIX}*-*"):
+        for group in matching(hierarchy, f"{PREFIX}*-*"):
             pid, start = group.name.removeprefix(PREFIX).split("-")[:2]
             if start_of(pid) != start:
                 with contextlib.suppress(OSError, AssertionError):
                     _remove_cgroups(group.name)
-    for folder in Path(os.environ.get("TMPDIR", "/tmp")).glob(f"{PREFIX}*"):
+    for folder in matching(os.environ.get("TMPDIR", "/tmp"), f"{PREFIX}*"):
         with contextlib.suppress(OSError), open(folder / "lock", "rb") as lock:
             if time.time() - folder.stat().st_mtime < BOUND:
                 continue  # it is being made

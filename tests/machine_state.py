@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import glob
 import os
 import select
 import signal
@@ -14,9 +15,22 @@ from pathlib import Path
 BOUND = 90
 
 
+def matching(folder, pattern):
+    """The paths in a folder that match a pattern. Others may remove some of them meanwhile.
+
+    Path.glob() raises FileNotFoundError in Python 3.11 if a folder disappears while it is read.
+    """
+    return [Path(path) for path in glob.glob(os.path.join(glob.escape(str(folder)), pattern), include_hidden=True)]
+
+
+def all_below(folder):
+    """The paths of everything below a folder, without following links. Others may remove some of them meanwhile."""
+    return [Path(parent, name) for parent, folders, files in os.walk(folder) for name in [*folders, *files]]
+
+
 def places_of_control_groups():
     """The folders in which servers on this machine create the control groups of tasks."""
-    tops = [Path("/sys/fs/cgroup"), *Path("/sys/fs/cgroup").glob("*/")]
+    tops = [Path("/sys/fs/cgroup"), *matching("/sys/fs/cgroup", "*/")]
     return [Path(folder) for top in tops if (top / "cgroup.procs").exists()
             for folder, below, _ in os.walk(top) if os.path.basename(folder) == "muster"]
 

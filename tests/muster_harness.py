@@ -26,15 +26,15 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from machine_state import (BOUND, all_pids, await_end, await_no_mount, await_no_process, describe, descendants,
-                           is_zombie, kill_and_wait, mode_of, own_shared_memory, places_of_control_groups,
+from machine_state import (BOUND, all_below, all_pids, await_end, await_no_mount, await_no_process, describe,
+                           descendants, is_zombie, kill_and_wait, matching, mode_of, own_shared_memory, places_of_control_groups,
                            processes_naming, read_bytes, remove_control_group, shared_memory, unused)
 from running_commands import Gate, Stream, Typed, UnixConnection, without_mpirun_warnings
 
 __all__ = ["BOUND", "BUILD", "DIGITS", "DOCUMENTS_MPIRUN", "FINAL", "Gate", "HIDDEN_VARIABLES", "MPIRUN", "MUSTER",
-           "Muster", "MusterTest", "ROOT", "Stream", "Typed", "UnixConnection", "all_pids", "await_end",
-           "await_no_mount", "await_no_process", "describe", "descendants", "is_zombie", "kill_and_wait", "main",
-           "mode_of", "own_shared_memory", "processes_naming", "read_bytes", "shared_memory", "tls_port", "unused",
+           "Muster", "MusterTest", "ROOT", "Stream", "Typed", "UnixConnection", "all_below", "all_pids",
+           "await_end", "await_no_mount", "await_no_process", "describe", "descendants", "is_zombie", "kill_and_wait", "main",
+           "matching", "mode_of", "own_shared_memory", "processes_naming", "read_bytes", "shared_memory", "tls_port", "unused",
            "without_mpirun_warnings"]
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -260,12 +260,12 @@ class Muster:
     def control_groups(self):
         """The control groups of the tasks of all jobs that were not deleted."""
         jobs = {path.name for path in self.job_folders()} if (self.state / "jobs").exists() else set()
-        return [group for place in places_of_control_groups() for group in place.glob("*-*-*")
+        return [group for place in places_of_control_groups() for group in matching(place, "*-*-*")
                 if group.name.split("-")[0] in jobs]
 
     def private_keys(self, below=None):
         """The files of the state folder that contain a private key, except the server's own."""
-        return [path for path in (below or self.state).rglob("*")
+        return [path for path in all_below(below or self.state)
                 if path.is_file() and not path.is_symlink() and path.parent != self.state / "tls"
                 and b"PRIVATE KEY" in read_bytes(path, 1 << 20)]
 

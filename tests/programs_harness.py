@@ -8,7 +8,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from muster_harness import BOUND, HIDDEN_VARIABLES, Stream, await_no_process, own_shared_memory, shared_memory, unused
+from muster_harness import (BOUND, HIDDEN_VARIABLES, Stream, all_below, await_no_process, own_shared_memory,
+                            shared_memory, unused)
 
 # The key of a job, and the key of another job.
 KEY = "000102030405060708090a0b0c0d0e0f"
@@ -41,7 +42,7 @@ class ProgramsTest(unittest.TestCase):
     def assert_nothing_is_left(self, shared_before):
         await_no_process(str(self.folder), BOUND)
         self.assertEqual(unused(shared_memory() - shared_before), [])
-        self.assertEqual([path for path in self.runtime.rglob("*") if not path.is_dir()], [])
+        self.assertEqual([path for path in all_below(self.runtime) if not path.is_dir()], [])
 
     def start(self, argv, environment=None):
         stream = Stream([str(word) for word in argv], self.environment | (environment or {}),

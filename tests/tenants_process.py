@@ -15,7 +15,8 @@ import unittest
 from pathlib import Path
 
 import tenants_attacker
-from muster_harness import BOUND, MUSTER, ROOT, MusterTest, Typed, main, processes_naming, read_bytes
+from muster_harness import (BOUND, MUSTER, ROOT, MusterTest, Typed, all_below, main, matching, processes_naming,
+                            read_bytes)
 from own_accounts import enter_own_etc, make_account
 from tenants_harness import SECRET, Attacked, rows_of_attempts
 
@@ -139,7 +140,7 @@ class WithAccounts:
 
     def owners(self, folder):
         """The uids of all files below the folder, without following links."""
-        return {os.lstat(path).st_uid for path in [folder, *folder.rglob("*")]}
+        return {os.lstat(path).st_uid for path in [folder, *all_below(folder)]}
 
     def test_files_of_a_job_belong_to_its_user_and_the_server_collects_them(self):
         self.serve()
@@ -166,7 +167,7 @@ class WithAccounts:
 
         for person in (self.ada, self.mal):
             person.run("delete", f"of-{person.name}")
-        self.wait_until(lambda: not list((self.muster.state / "jobs").glob(".removed/*")))
+        self.wait_until(lambda: not matching(self.muster.state / "jobs", ".removed/*"))
 
     def server_uid(self):
         return (self.muster.state / "muster.db").stat().st_uid
@@ -253,7 +254,7 @@ class WithAccounts:
         job = json.loads(self.muster.run("get", "victim", "--project", "team-a", "-o", "json").stdout)
         self.assertEqual(job["phase"], "Succeeded")
         self.muster.run("delete", "victim", "--project", "team-a")
-        self.wait_until(lambda: not list((self.muster.state / "jobs").glob(".removed/*")))
+        self.wait_until(lambda: not matching(self.muster.state / "jobs", ".removed/*"))
 
     def test_a_daemon_ends_with_its_task(self):
         self.serve()
@@ -315,7 +316,7 @@ print("hostile", flush=True)
 
         self.mal.run("delete", "hostile")
 
-        self.wait_until(lambda: not list((self.muster.state / "jobs").glob(".removed/*")))
+        self.wait_until(lambda: not matching(self.muster.state / "jobs", ".removed/*"))
         self.assertTrue(secret.exists())
 
     def test_the_server_and_doctor_report_the_accounts(self):
