@@ -69,6 +69,20 @@ class Saved(Isolated):
         state.restore()
         self.assertEqual(state.epoch, 7)
 
+    def test_a_rank_without_attributes_takes_part_and_gets_rank_0s(self):
+        state = self.state(rank=1, given={"epoch": 7, "history": [1]})
+        state.sync()
+        self.assertEqual((state.epoch, state.history), (7, [1]))
+        state.epoch = 8
+        state.history.append(2)
+        state.restore()
+        self.assertEqual((state.epoch, state.history), (7, [1]))
+
+    def test_rank_0_without_attributes_takes_part(self):
+        given = []
+        ObjectState(lambda value: given.append(dict(value)) or value, lambda: 0).sync()
+        self.assertEqual(given, [{}])
+
     def test_rank_0_synchronizes_its_present_values_and_not_its_commit(self):
         given = []
         state = ObjectState(lambda value: given.append(dict(value)) or value, lambda: 0, epoch=1)

@@ -48,12 +48,12 @@ def remove_process_set(process_set: ProcessSet) -> bool:
         number = process_set.process_set_id
         if process_set is global_process_set or number is None or made.process_sets.get(number) is not process_set:
             return False
-        _agree(f"remove process set {number}", f"ranks {ranks_text(process_set.registered_ranks())}")
+        _agree(f"remove set {number} of ranks {ranks_text(process_set.registered_ranks())}")
         del made.process_sets[number]
         _forget(process_set)
         session = made.sessions.pop(number, None)
         if session is not None:
-            world.depart()
+            world.depart(process_set)
             session.end()
         return True
 
@@ -108,7 +108,7 @@ def _must_be_allowed(made: world.World) -> None:
 def _register(made: world.World, added: ProcessSet) -> None:
     ranks = _checked(made, added)
     number = made.next_process_set
-    _agree(f"add process set {number}", f"ranks {ranks_text(ranks)}")
+    _agree(f"add set {number} of ranks {ranks_text(ranks)}")
     if made.rank in ranks:
         added._session = connecting.interruptible(lambda: made.start_session(number, ranks), discard=Session.end)
     made.next_process_set += 1
@@ -149,8 +149,10 @@ def _checked(made: world.World, added: ProcessSet) -> List[int]:
     return ranks
 
 
-def _agree(name: str, shape: str) -> None:
-    operations.run("barrier", name, process_set=global_process_set, buffers=(), shape=shape)
+def _agree(change: str) -> None:
+    """Waits for all ranks. Under one name for all changes, so that ranks with different changes get a MismatchError and
+    do not wait for each other."""
+    operations.run("barrier", "process sets", process_set=global_process_set, buffers=(), shape=change)
 
 
 def _gather(name: str, part: bytes) -> List[bytes]:

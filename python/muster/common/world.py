@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 from ctypes import byref, c_int, c_void_p
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from .exceptions import NOT_INITIALIZED
 from .failures import check
@@ -83,22 +83,24 @@ class World:
 lock = threading.RLock()
 current: Optional[World] = None
 
-#: The methods of objects that have data in a session's memory.
-_departures: "List[weakref.WeakMethod[Callable[[], None]]]" = []
+#: The methods of objects that have data in a session's memory, and the process set of each.
+_departures: "List[Tuple[weakref.WeakMethod[Callable[[], None]], Any]]" = []
 
 
-def before_end(leave: Callable[[], None]) -> None:
-    """Calls the method `leave` each time before sessions end, as long as its object lives: for objects with data in the
-    memory of sessions."""
-    _departures[:] = [each for each in _departures if each() is not None]
-    _departures.append(weakref.WeakMethod(leave))
+def before_end(leave: Callable[[], None], process_set: Any = None) -> None:
+    """Calls the method `leave` each time before the session of `process_set` or the world ends, as long as its object
+    lives: for objects with data in the memory of sessions. None: only before the world ends."""
+    _departures[:] = [each for each in _departures if each[0]() is not None]
+    _departures.append((weakref.WeakMethod(leave), process_set))
 
 
-def depart() -> None:
-    """Called before sessions end: calls the registered methods."""
-    for reference in list(_departures):
+def depart(process_set: Any = None) -> None:
+    """Called before the session of `process_set` ends, or all sessions (None): calls the registered methods.
+
+    Objects of other process sets must not notice the end of a set: only some of their ranks are in it."""
+    for reference, of in list(_departures):
         leave = reference()
-        if leave is not None:
+        if leave is not None and (process_set is None or of is process_set):
             leave()
 
 

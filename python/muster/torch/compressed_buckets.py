@@ -79,7 +79,7 @@ class FeedbackBucket:
     def proceed(self, wait: bool = True) -> None:
         """Begins the second exchange if the first is done; with `wait`, waits for the first. Errors: those of
         Pending.wait()."""
-        if self._phase != 1 or not (wait or self._pending.done()):  # type: ignore[union-attr]
+        if self._phase != 1 or not (wait or self._pending is None or self._pending.done()):
             return
         self._wait()
         with torch.no_grad():
@@ -91,6 +91,7 @@ class FeedbackBucket:
         self.proceed()
         if self._phase == 2:
             self._wait()
+            self._phase = 3
         with torch.no_grad():
             self._give(self._end())
         self._phase = 0
@@ -124,9 +125,15 @@ class FeedbackBucket:
         raise NotImplementedError
 
     def _wait(self) -> None:
-        assert self._pending is not None
-        pending, self._pending = self._pending, None
-        pending.wait()
+        if self._pending is None:
+            return
+        try:
+            self._pending.wait()
+        except Exception:
+            self._pending = None
+            raise
+        # Not after Ctrl-C, which interrupts the wait: it is then repeated.
+        self._pending = None
 
     def _give(self, averages: Sequence[torch.Tensor]) -> None:
         for slot, average in zip(self.slots, averages):

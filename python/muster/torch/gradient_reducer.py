@@ -51,6 +51,8 @@ class GradientReducer:
         self._lock = threading.RLock()
         self._order: List[int] = []  # positions, as gradients became ready; before the agreement
         self._is_agreed = False
+        self._agreement: Optional[_Agreement] = None  # for which synchronize() waits
+        self._is_finishing = False  # synchronize() has launched all reductions, and has not finished all of them
         self._early: Optional[_Early] = None
         self._generation = 0  # the number of agreements that were dropped
         self._buckets: List[Any] = []
@@ -73,7 +75,7 @@ class GradientReducer:
                 earlier.unwatch()
             _reducers[id(slot.parameter)] = own
             self._hooks.append(on_gradient(slot.parameter, _hook(own, slot.place, reduces)))
-        world.before_end(self.reset)
+        world.before_end(self.reset, self._reduction.process_set)
 
     def unwatch(self) -> None:
         for hook in self._hooks:
@@ -125,25 +127,40 @@ class GradientReducer:
     def synchronize(self) -> None:
         """Begins the reductions that have not begun yet, and waits for all.
 
+        After Ctrl-C, the next call goes on where this one stopped: the other ranks reduce each gradient once.
+
         Errors: HorovodInternalError, MismatchError. The state is then that before the first pass.
         """
         try:
-            if not self._has_begun_early() and not self._is_agreed and not self.complete(self._agree()):
-                raise HorovodInternalError(SHUT_DOWN)
-            with self._lock:
-                self._launch()
-                sparse = [slot for slot in self.slots if slot.sparse_dimensions]
+            if not self._is_finishing:
+                self._begin_rest()
+                self._is_finishing = True
             for bucket in self._buckets:
                 bucket.proceed()
             for bucket in self._buckets:
-                bucket.finish()
-            for slot in sparse:
-                slot.parameter.grad = slot.sparse_wait()  # type: ignore[misc]
-                slot.sparse_wait = None
+                if bucket.is_launched:
+                    bucket.finish()
+            for slot in self.slots:
+                if slot.sparse_wait is not None:
+                    slot.parameter.grad = slot.sparse_wait()
+                    slot.sparse_wait = None
         except Exception:
             self.reset()
             raise
+        self._is_finishing = False
         self.set_passes(self.passes)
+
+    def _begin_rest(self) -> None:
+        """Begins the reductions that have not begun yet; before the first reduction, the ranks agree."""
+        if not self._has_begun_early() and not self._is_agreed:
+            if self._agreement is None:
+                self._agreement = self._agree()
+            has_begun = self.complete(self._agreement)
+            self._agreement = None
+            if not has_begun:
+                raise HorovodInternalError(SHUT_DOWN)
+        with self._lock:
+            self._launch()
 
     def reset(self) -> None:
         """Returns to the state before any backward pass. Reductions in progress go on, with their memory."""
@@ -151,7 +168,8 @@ class GradientReducer:
             for bucket in self._buckets:
                 bucket.abandon()
             self._buckets = []
-            self._is_agreed = False
+            self._is_agreed = self._is_finishing = False
+            self._agreement = None
             self._generation += 1
             self._order = []
             for slot in self.slots:
@@ -165,6 +183,7 @@ class GradientReducer:
             if self._early is not None:
                 self._early.agreement.is_forgotten = True
             self._forget_launched()
+            self._is_finishing = False
             self._order = []
             self.set_passes(self.passes)
 
@@ -365,6 +384,9 @@ class GradientReducer:
         gradient = parameter.grad
         if gradient is None:
             gradient = torch.zeros_like(parameter).detach()
+        if gradient.is_sparse and gradient.sparse_dim() != slot.sparse_dimensions:
+            # PyTorch makes all dimensions of a sparse tensor sparse in zero_(), which zero_grad() calls.
+            gradient = gradient.to_dense()
         if not gradient.is_sparse:
             gradient = gradient.to_sparse(slot.sparse_dimensions)
         slot.sparse_wait = sparse_allreduce_async(gradient, slot.name, self._reduction.op,

@@ -279,13 +279,14 @@ class _DistributedAdasumOptimizer(_Distributed):
     def _watch(self) -> None:
         #: Whether steps are taken during the backward pass; None before the agreement.
         self._overlaps: Optional[bool] = None
+        self._is_ending = False  # step() has begun to combine all changes, and has not applied all of them
         self._buckets: List[_AdasumBucket] = []
         #: By position of the parameter: its gradient and the gradient's version, when it was ready.
         self._seen: Dict[int, Tuple[Any, int]] = {}
         self._lock = threading.RLock()
         self._reducer.on_ready = weakref.WeakMethod(self._ready)
         self._reducer.watch(reduces=False)
-        world.before_end(self._leave_world)
+        world.before_end(self._leave_world, self._process_set)
 
     def _leave_world(self) -> None:
         """Returns to the state before the agreement. Drops a step that has begun."""
@@ -293,6 +294,7 @@ class _DistributedAdasumOptimizer(_Distributed):
             for bucket in self._buckets:
                 bucket.reset()
             self._overlaps, self._buckets = None, []
+            self._is_ending = False
             self._seen.clear()
 
     def _ready(self, slot: Slot) -> None:
@@ -339,8 +341,11 @@ class _DistributedAdasumOptimizer(_Distributed):
                                                        ReduceOp.ADASUM, 1.0, 1.0, self._process_set)
 
     def _end(self, bucket: "_AdasumBucket") -> None:
-        handle, bucket.handle = bucket.handle, None
-        combined: Any = synchronize(handle)  # type: ignore[arg-type]
+        try:
+            combined: Any = synchronize(bucket.handle)  # type: ignore[arg-type]
+        except Exception:
+            bucket.handle, self._is_ending = None, False
+            raise
         with torch.no_grad():
             for slot, start, change, context in zip(bucket.slots, bucket.before, combined, bucket.contexts):
                 slot.parameter.copy_(start.add_(self._settings["compression"].decompress(change, context)))
@@ -397,6 +402,7 @@ class _DistributedAdasumOptimizer(_Distributed):
                 with contextlib.suppress(HorovodInternalError, ValueError):
                     synchronize(bucket.handle)
             bucket.reset()
+        self._is_ending = False
         return super().load_state_dict(*args, **kwargs)
 
     def add_param_group(self, param_group: Dict[str, Any]) -> None:
@@ -415,10 +421,13 @@ class _DistributedAdasumOptimizer(_Distributed):
                 loss = closure()
         with self._lock:
             for bucket in self._buckets:
-                if bucket.handle is None:
+                if bucket.handle is None and not self._is_ending:
                     self._begin(bucket)
+        self._is_ending = True
         for bucket in self._buckets:
-            self._end(bucket)
+            if bucket.handle is not None:  # after Ctrl-C, step() goes on where it stopped
+                self._end(bucket)
+        self._is_ending = False
         self._reducer.set_passes(self._reducer.passes)
         return loss
 

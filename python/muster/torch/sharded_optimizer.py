@@ -85,6 +85,7 @@ class ShardedOptimizer(torch.optim.Optimizer):
         self._buckets: List[ShardBucket] = []
         self._handles: List[Any] = []
         self._is_limited = True
+        self._is_stepping = False  # step() has begun, and has not updated all parameters
         self._is_built = False
         super().__init__([dict(group) for group in optimizer.param_groups], dict(optimizer.defaults))
         # Hooks of the wrapped optimizer run once in each step, not once for each bucket.
@@ -96,7 +97,7 @@ class ShardedOptimizer(torch.optim.Optimizer):
         if optimizer.state:
             self.load_state_dict(optimizer.state_dict())
             optimizer.state = defaultdict(dict)
-        world.before_end(self._reset)
+        world.before_end(self._reset, process_set)
 
     # --- Building ---
 
@@ -203,14 +204,19 @@ class ShardedOptimizer(torch.optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
         try:
-            self._launch()
+            if not self._is_stepping:
+                self._launch()
+                self._is_stepping = True
             for bucket in self._buckets:
+                if not bucket.is_launched or bucket.is_gathering:
+                    continue  # Ctrl-C has interrupted step() after this bucket, and step() was called again
                 bucket.finish()
                 if bucket.optimizer is not None:
                     self._step_of(bucket.optimizer)
                 bucket.begin_gather()
             for bucket in self._buckets:
-                bucket.end_gather()
+                if bucket.is_gathering:
+                    bucket.end_gather()
         except HorovodInternalError:
             # All operations in flight fail in a moment. Until then their names are in use.
             for bucket in self._buckets:
@@ -220,6 +226,7 @@ class ShardedOptimizer(torch.optim.Optimizer):
         except Exception:
             self._reset()
             raise
+        self._is_stepping = False
         self._begin_pass()
         return loss
 
@@ -276,6 +283,7 @@ class ShardedOptimizer(torch.optim.Optimizer):
         with self._lock:
             for bucket in self._buckets:
                 bucket.reset()
+            self._is_stepping = False
             self._begin_pass()
 
     # --- State ---

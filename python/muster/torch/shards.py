@@ -96,7 +96,7 @@ class Pool:
 
     def announce(self, count: int, dtype: torch.dtype) -> None:
         """Each bucket announces its length before the first take()."""
-        if count > self._longest.get(dtype, 0):
+        if count > self._longest.get(dtype, -1):  # a bucket may have no elements
             self._longest[dtype] = count
             self._free.pop(dtype, None)
 
@@ -205,6 +205,11 @@ class ShardBucket:
     def is_launched(self) -> bool:
         return self._pending is not None or self._is_finished
 
+    @property
+    def is_gathering(self) -> bool:
+        """Whether this rank's pieces are updated, and end_gather() must follow."""
+        return self._gathering is not None
+
     def launch(self) -> None:
         """Begins the reduction. A gradient that is None counts as zeros. In stage 2 the gradients are released."""
         with torch.no_grad():
@@ -270,8 +275,8 @@ class ShardBucket:
         if self._is_finished:
             return
         assert self._pending is not None
-        pending, self._pending = self._pending, None
-        pending.wait()
+        self._pending.wait()  # again, if Ctrl-C has interrupted it
+        self._pending = None
         self._take()
 
     def _take(self) -> None:
@@ -293,9 +298,8 @@ class ShardBucket:
 
     def end_gather(self) -> None:
         """Waits; then every parameter is updated."""
-        gathering, self._gathering = self._gathering, None
-        assert gathering is not None
-        gathering.wait()
+        assert self._gathering is not None
+        self._gathering.wait()
         if self._host_flat is not self._flat:
             with torch.no_grad():
                 self._flat.copy_(self._host_flat)

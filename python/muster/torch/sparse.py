@@ -3,7 +3,7 @@ ranks at the same position are added when the result is coalesced or made dense.
 
 from __future__ import annotations
 
-from typing import Callable
+from typing import Any, Callable, List
 
 import torch
 
@@ -32,11 +32,15 @@ def sparse_allreduce_async(tensor: torch.Tensor, name: str, op: int,
     places = allgather_async(own.indices().t().contiguous(), f"{name}.indices", process_set)
     values = allgather_async(own.values().contiguous(), f"{name}.values", process_set)
 
+    received: List[Any] = []
+
     def wait() -> torch.Tensor:
-        all_places, all_values = synchronize(places), synchronize(values)
+        # Ctrl-C may interrupt the second wait; the caller then calls this function again.
+        for handle in (places, values)[len(received):]:
+            received.append(synchronize(handle))
+        all_places, all_values = received
         if reduction == ReduceOp.AVERAGE:
-            all_values = all_values / process_set.size()  # type: ignore[operator]
-        return torch.sparse_coo_tensor(all_places.t(), all_values, own.shape,  # type: ignore[attr-defined]
-                                       dtype=own.dtype, device=own.device)
+            all_values = all_values / process_set.size()
+        return torch.sparse_coo_tensor(all_places.t(), all_values, own.shape, dtype=own.dtype, device=own.device)
 
     return wait

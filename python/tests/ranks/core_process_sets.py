@@ -115,6 +115,18 @@ class ProcessSets(unittest.TestCase):
         self.assertIn("ranks 1", str(caught.exception))
         self.assertEqual(process_sets.process_set_ids_and_ranks(), {0: self.ranks})
 
+    def test_ranks_that_change_different_sets_see_both_in_the_error(self):
+        first, second = self.added([0]), self.added([1])
+        changes = [lambda: remove_process_set(first if self.rank == 0 else second)]
+        if self.size > 2:
+            changes.append(lambda: remove_process_set(first) if self.rank == 0 else add_process_set([0, 1]))
+        for change in changes:
+            with self.assertRaises(MismatchError) as caught:
+                change()
+            self.assertIn("remove set", str(caught.exception))
+            self.assertIn("of ranks 0", str(caught.exception))
+            self.assertEqual((first.ranks, second.ranks), ([0], [1]))
+
 
 if __name__ == "__main__":
     unittest.main()

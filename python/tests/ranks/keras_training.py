@@ -220,6 +220,17 @@ class Fit(Case):
             add()
         self.assertEqual(sums, [2.0, 3.0, 2.0])
 
+    def test_a_removed_process_set_does_not_end_the_passes_of_a_step(self):
+        if hvd.size() == 1:
+            return
+        optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.1), backward_passes_per_step=2)
+        variable = tf.Variable(1.0, dtype=tf.float64)
+        for step in range(4):
+            if step == 1:
+                hvd.remove_process_set(hvd.add_process_set([0]))
+            optimizer.apply_gradients([(tf.constant(hvd.rank() + 1.0, tf.float64), variable)])
+        numpy.testing.assert_allclose(variable.numpy(), 1 - 0.1 * 4 * (hvd.size() + 1) / 2, rtol=1e-6)
+
     def test_the_ranks_of_the_next_world_begin_a_step_together(self):
         for name in ("SGD of Keras 3", "SGD of Keras 2", "legacy SGD"):
             library, make = optimizers()[name]

@@ -225,5 +225,15 @@ class BatchNorm(Case):
         self.refused_everywhere(ValueError, lambda: norm(torch.ones(3, 4)), "3 channels")
 
 
+class ElasticObjects(Case):
+    def test_all_ranks_get_the_attributes_of_rank_0(self):
+        for of_rank_0, of_others in (({"epoch": 3}, {}), ({}, {"epoch": 4}), ({"epoch": 5}, {"epoch": 6, "batch": 1})):
+            state = hvd.elastic.ObjectState(**(of_rank_0 if hvd.rank() == 0 else of_others))
+            state.sync()
+            state.sync()
+            for name, value in of_rank_0.items():
+                self.assertEqual(getattr(state, name), value)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -33,6 +33,24 @@ class Rules(Case):
         with self.assertRaises(ValueError):
             hvd.DistributedOptimizer(optimizer, model.named_parameters())
 
+    def test_a_removed_process_set_does_not_matter_to_optimizers_of_all_ranks(self):
+        if hvd.size() == 1:
+            return
+        for make in (distributed, lambda model: distributed(model, op=hvd.Adasum),
+                     lambda model: hvd.ShardedOptimizer(sgd(model.parameters()), model.named_parameters())):
+            models = model_of(), model_of()
+            for model, removes in zip(models, (False, True)):
+                optimizer = make(model)
+                for step in range(4):
+                    optimizer.zero_grad()
+                    backward(model, step)
+                    if removes and step == 2:
+                        # Rank 0 only is in the set. The gradients are on their way.
+                        hvd.remove_process_set(hvd.add_process_set([0]))
+                    optimizer.step()
+            for left, right in zip(*(model.parameters() for model in models)):
+                self.assertTrue(torch.equal(left, right))
+
     def test_invalid_arguments_are_refused(self):
         model = model_of()
         names = list(model.named_parameters())
@@ -342,6 +360,20 @@ class SparseGradients(Case):
 
     def test_of_one_rank_alone(self):
         self.compare(only_rank=hvd.size() - 1)
+
+    def test_that_zero_grad_has_emptied(self):
+        """Its zero_() makes all dimensions of a sparse gradient sparse."""
+        embedding = torch.nn.Embedding(10, 4, sparse=True)
+        torch.nn.init.ones_(embedding.weight)
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(embedding.parameters(), lr=1.0),
+                                             embedding.named_parameters(), op=hvd.Sum)
+        for step in range(3):
+            optimizer.zero_grad(set_to_none=False)
+            if step == 0 or hvd.rank() == 0:
+                embedding(torch.tensor([step])).sum().backward()
+            optimizer.step()
+        self.assertEqual(embedding.weight[:4, 0].tolist(), [1.0 - hvd.size(), 0.0, 0.0, 1.0])
+        self.assert_same_bits(embedding.weight)
 
 
 def adasum_of(vectors):

@@ -348,6 +348,19 @@ class Sharded(Case):
 
     # --- Errors ---
 
+    def test_parameters_without_elements(self):
+        for stage in (1, 2):
+            model = torch.nn.ParameterDict({"empty": torch.nn.Parameter(torch.ones(0, 3, dtype=torch.float64)),
+                                            "number": torch.nn.Parameter(torch.tensor(1.0))})
+            optimizer = hvd.ShardedOptimizer(torch.optim.SGD(model.parameters(), lr=0.5), model.named_parameters(),
+                                             stage=stage)
+            for _ in range(2):
+                optimizer.zero_grad()
+                (model["empty"].sum() + model["number"]).backward()
+                optimizer.step()
+            self.assertEqual(model["number"].item(), 0.0)
+            self.assertEqual(model["empty"].shape, (0, 3))
+
     def test_refused_arguments(self):
         model = model_of()
 

@@ -130,15 +130,16 @@ class ObjectState(State):
         self._set(copy.deepcopy(self._saved_state))
 
     def sync(self) -> None:
-        if not self._saved_state:
-            return
         # The current attributes, and not the committed ones: after check_host_updates() some work is done that was not
-        # committed, and the models that a subclass broadcasts contain it already.
-        mine = self._attributes()
-        given = self._bcast_object(mine)
+        # committed, and the models that a subclass broadcasts contain it already. A rank without attributes takes part,
+        # too: rank 0 may have some.
+        self._take(self._bcast_object(self._attributes()))
+
+    def _take(self, of_rank_0: Dict[str, Any]) -> None:
+        """Takes over the attributes of rank 0, and saves them. On all ranks the state then has the same names."""
         if self._rank() != 0:
-            self._set(given)
-        self._saved_state = self._copy_of_attributes()
+            self._set(of_rank_0)
+        self._saved_state = copy.deepcopy({name: getattr(self, name) for name in of_rank_0})
 
     def _attributes(self) -> Dict[str, Any]:
         return {name: getattr(self, name) for name in self._saved_state}

@@ -59,12 +59,11 @@ class TorchState(ObjectState):
         attributes, dictionaries = self._bcast_object(
             (self._attributes(), {name: each.value.state_dict() for name, each in stateful.items()}))
         if self._rank() != 0:
-            self._set(attributes)
             for name, dictionary in dictionaries.items():
                 stateful[name].value.load_state_dict(dictionary)
         for handler in self._handlers.values():
             handler.sync()
-        self._saved_state = self._copy_of_attributes()
+        self._take(attributes)
 
     def on_sync_skipped(self) -> None:
         for handler in self._handlers.values():
