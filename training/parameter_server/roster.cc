@@ -21,6 +21,11 @@ std::uint64_t Clocks::join(int worker) {
   return clock;
 }
 
+void Clocks::begin_at(int worker, std::uint64_t clock) {
+  const auto found = clocks_.find(worker);
+  if (found != clocks_.end()) found->second = std::max(found->second, clock);
+}
+
 void Clocks::leave(int worker) {
   const auto found = clocks_.find(worker);
   if (found == clocks_.end()) return;
@@ -89,6 +94,14 @@ Roster::Membership Roster::join(int worker, std::function<void()> dismiss) {
   const std::uint64_t clock = clocks_.join(worker);
   changed_.notify_all();
   return {.session = session, .clock = clock};
+}
+
+void Roster::begin_at(std::uint64_t session, std::uint64_t clock) {
+  const std::lock_guard lock(mutex_);
+  const auto member = members_.find(session);
+  if (member == members_.end()) return;
+  clocks_.begin_at(member->second.worker, clock);
+  changed_.notify_all();
 }
 
 void Roster::remove(std::uint64_t session, std::uint64_t& count) {

@@ -34,6 +34,9 @@ class Clocks {
   /// Adds a worker, which must not be present, and returns its first step.
   std::uint64_t join(int worker);
 
+  /// Raises the clock of a worker that has just joined to `clock`, unless it is higher.
+  void begin_at(int worker, std::uint64_t clock);
+
   void leave(int worker);
 
   /// The worker has pushed its step.
@@ -111,6 +114,13 @@ class Roster {
   /// to leave: another worker of the same number has joined, which makes this one lost, or the
   /// server ends.
   Membership join(int worker, std::function<void()> dismiss);
+
+  /// The worker, which has just joined, begins at `clock`, if that is later than its step here.
+  ///
+  /// Without this, a late worker would be in different steps on two servers whose slowest workers
+  /// are in different steps. It could then wait for a worker on one server that waits for it on the
+  /// other.
+  void begin_at(std::uint64_t session, std::uint64_t clock);
 
   /// The worker left, with or without a goodbye. Without effect if its session has ended already.
   void leave(std::uint64_t session);

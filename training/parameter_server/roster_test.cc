@@ -66,6 +66,22 @@ TEST(Clocks, ALateWorkerBeginsAtTheStepOfTheSlowest) {
   EXPECT_EQ(clocks.join(2), 5U);
 }
 
+TEST(Clocks, ALateWorkerMayBeginLaterThanTheSlowest) {
+  Clocks clocks(0, 0);
+  clocks.join(0);
+  advance(clocks, 0, 5);
+  clocks.join(1);
+  clocks.begin_at(1, 7);
+  EXPECT_EQ(clocks.present().at(1), 7U);
+  EXPECT_FALSE(clocks.may_proceed(1));
+  advance(clocks, 0, 2);
+  EXPECT_TRUE(clocks.may_proceed(1));
+  clocks.begin_at(1, 3);
+  EXPECT_EQ(clocks.present().at(1), 7U);
+  clocks.begin_at(2, 9);
+  EXPECT_FALSE(clocks.present().contains(2));
+}
+
 TEST(Clocks, AWorkerThatJoinsAfterAllHaveLeftContinuesAtTheirStep) {
   Clocks clocks(0, 0);
   clocks.join(0);

@@ -112,9 +112,13 @@ class Client::Implementation {
 
   Status join() {
     const auto deadline = std::chrono::system_clock::now() + options_.connect_timeout;
-    return outcome(on_all([deadline](std::size_t, Connection& connection) {
-      return number(connection.join(deadline));
-    }));
+    const auto clocks = on_all([deadline](std::size_t, Connection& connection) -> Lanes::Part {
+      if (Status joined = connection.join(deadline); !joined) return joined.error();
+      return connection.clock();
+    });
+    if (!clocks) return clocks.error();
+    first_clock_ = *std::max_element(clocks->begin(), clocks->end());
+    return {};
   }
 
   Result<Declared> declare(std::span<const Parameter> parameters, const Optimizer& optimizer) {
@@ -129,7 +133,8 @@ class Client::Implementation {
     }
     if (const Status right = may_call(); !right) return right.error();
     if (plan()) return bad_argument("this client has already declared its model");
-    const v1::Declaration message = to_message(declaration);
+    v1::Declaration message = to_message(declaration);
+    message.set_clock(first_clock_);
     if (message.ByteSizeLong() > kLongestDeclaration) {
       return bad_argument("the names and shapes of " + std::to_string(parameters.size()) +
                           " parameters take " + std::to_string(message.ByteSizeLong()) +
@@ -295,6 +300,7 @@ class Client::Implementation {
   }
 
   const ClientOptions options_;
+  std::uint64_t first_clock_ = 0;  // set by join()
   std::atomic<bool> has_left_ = false;
   mutable std::mutex mutex_;
   std::shared_ptr<const ModelPlan> plan_;

@@ -213,6 +213,7 @@ Result<std::uint64_t> Connection::call_bulk(const BulkExchange& exchange) {
 Result<Connection::InitialValues> Connection::declare(
     v1::Declaration declaration, std::optional<std::uint64_t> values_of,
     std::span<const std::span<const float>> values) {
+  clock_ = declaration.clock();
   declaration.set_session(session_);
   declaration.set_server(static_cast<std::uint32_t>(whom_.server));
   if (values_of) declaration.set_values_of(static_cast<std::uint32_t>(*values_of));

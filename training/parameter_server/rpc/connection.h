@@ -45,13 +45,16 @@ class Connection {
   /// Waits for the server and joins it. Errors: those of Client::connect().
   collective::Status join(std::chrono::system_clock::time_point deadline);
 
+  /// The worker's next step on this server.
+  std::uint64_t clock() const { return clock_; }
+
   struct InitialValues {
     std::uint64_t worker;  // whose values count
     bool taken;            // the values of this call count
   };
 
-  /// `values_of`: on all servers but the first, the worker that the first server has chosen;
-  /// `values` are not sent then.
+  /// The worker's first step is the `clock` of the declaration. `values_of`: on all servers but the
+  /// first, the worker that the first server has chosen; `values` are not sent then.
   collective::Result<InitialValues> declare(v1::Declaration declaration,
                                             std::optional<std::uint64_t> values_of,
                                             std::span<const std::span<const float>> values);

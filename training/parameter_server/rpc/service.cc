@@ -157,6 +157,7 @@ Result<v1::DeclareResponse> Service::take_declaration(const v1::Declaration& mes
                                                       grpc::ServerReader<Buffer>* stream) {
   const Result<Roster::Turn> turn = roster_.begin_turn(message.session());
   if (!turn) return turn.error();
+  roster_.begin_at(message.session(), message.clock());
   Result<Declaration> declaration = from_message(message);
   if (!declaration) return declaration.error();
   if (message.has_values_of()) {

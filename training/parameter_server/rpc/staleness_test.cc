@@ -1,8 +1,13 @@
 // Which workers wait for which, over real connections.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
 #include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "parameter_server/rpc/test_job.h"
 
@@ -115,6 +120,45 @@ TEST_F(Staleness, ALateWorkerBeginsAtTheStepOfTheSlowest) {
   until_it_waits(job_->servers[0], 0);
   ASSERT_TRUE(push(2));
   EXPECT_EQ(fast.get(), 10);
+}
+
+TEST_F(Staleness, ALateWorkerBeginsAtTheSameStepOnAllServers) {
+  job_.emplace(2, ServerOptions{.staleness = 0});
+  const auto join = [this](int worker, const std::vector<std::string>& servers) {
+    ClientOptions options = job_->options(worker);
+    options.servers = servers;
+    options.timeout = std::chrono::seconds(60);  // workers that wait for each other
+    auto client = Client::connect(options);
+    if (!client) throw std::runtime_error(client.error().to_string());
+    return *std::move(client);
+  };
+  const Values w(2);
+  const Values gradient(2, -1);
+  const std::vector<Gradient> gradients = {{"w", gradient}};
+  Client early = join(0, job_->addresses);
+  ASSERT_TRUE(early.declare({{"w", {2}, w}}, Sgd{.learning_rate = 1}));
+  // Delays the others on the second server only, where they are then in an earlier step.
+  Client brake = join(2, {job_->addresses[1]});
+  std::vector<std::future<collective::Status>> pushes(6);
+  for (auto& push : pushes) push = early.push_async(gradients);
+  while (job_->servers[0].status().pushes != pushes.size()) std::this_thread::yield();
+  until_it_waits(job_->servers[1], 0);
+  Client late = join(1, job_->addresses);
+  ASSERT_TRUE(late.declare({{"w", {2}, w}}, Sgd{.learning_rate = 1}));
+  for (const Server& server : job_->servers) {
+    EXPECT_EQ(server.status().workers[1].clock, pushes.size()) << server.address();
+  }
+
+  ASSERT_TRUE(brake.leave());
+  std::future<bool> of_late = std::async(std::launch::async, [&] {
+    for (int step = 0; step < 4; ++step) {
+      if (!late.push(gradients)) return false;
+    }
+    return true;
+  });
+  for (auto& push : pushes) EXPECT_TRUE(push.get());
+  for (int step = 0; step < 4; ++step) EXPECT_TRUE(early.push(gradients));
+  EXPECT_TRUE(of_late.get());
 }
 
 TEST_F(Staleness, NoWorkerBeginsBeforeAllHaveJoined) {

@@ -95,7 +95,8 @@ struct Pulled {
 
 class Client {
  public:
-  /// Joins every server. A worker that joins late begins at the step of the slowest worker.
+  /// Joins every server. A worker that joins late begins at the step of the slowest worker, in the
+  /// same step on all servers.
   ///
   /// Errors: kTimeout or kPeerLost, naming the first server that does not answer; kAuthentication
   /// for a wrong key; kBadArgument, kConfiguration for the options.
