@@ -258,6 +258,10 @@ class BadValues(ChartTest):
                                          "tls.secretName"),
                 ({"tls": {"names": ["x"]}}, "config.tls.names: the chart sets this key of the configuration; see "
                                             "tls.names"),
+                ({"kubernetes": {"kubeconfig": "/x"}}, "config.kubernetes.kubeconfig: the server uses the service "
+                                                       "account of its pod"),
+                ({"kubernetes": {"context": "x"}}, "config.kubernetes.context: the server uses the service account of "
+                                                   "its pod"),
                 ({"tls": "x"}, "config.tls: expected a map of keys")]:
             with self.subTest(config):
                 self.assertIn(sentence, self.refused({"config": config}))
@@ -272,11 +276,14 @@ class BadValues(ChartTest):
                         self.assertIn(f"config.{path}: the chart sets this key of the configuration", errors)
 
     def test_all_contradictions_are_reported_at_once(self):
-        errors = self.refused({"replicas": 2, "tls": {"certManager": {"issuer": {"name": "own"}}, "secretName": "x"},
-                               "config": {"listen": "0.0.0.0:1", "kubernetes": {"queue": "kueue"}}})
+        errors = self.refused({"replicas": 2, "tls": {"certManager": {"issuer": {"name": "own"}}, "secretName": "x",
+                                                       "names": ["muster.example.org"]},
+                               "config": {"listen": "0.0.0.0:1",
+                                          "kubernetes": {"queue": "kueue", "kubeconfig": "/x"}}})
         for sentence in ("2 servers require PostgreSQL", "2 servers require one key", "2 servers require a volume",
                          "tls.secretName and tls.certManager.issuer exclude each other", "config.listen: the chart sets",
-                         "config.kubernetes.queue: the chart sets"):
+                         "config.kubernetes.queue: the chart sets", "tls.names: the certificate of tls.secretName",
+                         "config.kubernetes.kubeconfig: the server uses"):
             self.assertIn(sentence, errors)
 
 

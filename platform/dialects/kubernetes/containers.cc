@@ -222,6 +222,13 @@ void read_containers(Map& spec, const VolumeSources& sources, const PodContext& 
   map.end();
   if (!context.on_kubernetes) return;
   using Runs = job::PodContainer::Runs;
+  const std::string name = container_name(main);
+  const auto check_name = [&](const Node& other) {
+    if (name.empty() || container_name(other) != name) return;
+    other.fault("'" + name + "' is the name of two containers");
+  };
+  std::for_each(first.begin(), first.end(), check_name);
+  std::for_each(others.begin(), others.end(), check_name);
   for (const Node& node : first) {
     pod.beside.push_back(BesideReading(node, context, labels, pod).read(Runs::kBefore));
   }

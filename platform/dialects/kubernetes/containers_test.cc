@@ -155,6 +155,10 @@ TEST(KubernetesContainers, ThatAllRolesHaveAreListedOnce) {
 TEST(KubernetesContainers, AreCheckedUnderThePathsOfTheFile) {
   EXPECT_EQ(with_init("{name: task, image: 'a:1'}").faults,
             Lines{kInit + ": 'task' is a container of Muster"});
+  EXPECT_EQ(with_init("{name: main, image: 'a:1'}").faults,
+            Lines{kInit + ": 'main' is the name of two containers"});
+  EXPECT_EQ(with_init("{name: a, image: 'a:1'}, {name: a, image: 'b:1'}").faults,
+            Lines{"spec.template.spec.initContainers[1]: 'a' is given twice"});
 }
 
 }  // namespace

@@ -142,7 +142,9 @@ class FileReading {
     map.skip({"apiVersion", "kind", "metadata", "immutable"});
     const std::string name = name_of(object);
     if (name.empty()) map.node().fault("has no name");
-    auto& data = surroundings_.config_maps[name];
+    const auto [known, is_new] = surroundings_.config_maps.try_emplace(name);
+    if (!is_new && !name.empty()) map.node().fault("ConfigMap '" + name + "' is given twice");
+    auto& data = known->second;
     if (const auto pairs = map.take("data")) {
       for (auto& [key, value] : pairs->pairs()) {
         if (is_key(key)) {

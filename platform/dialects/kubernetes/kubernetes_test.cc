@@ -79,6 +79,12 @@ TEST(KubernetesFile, NamesObjectsThatItCannotRun) {
   EXPECT_EQ(faults_of("apiVersion: v1\nkind: Service\n"), (Lines{"contains no job"}));
 }
 
+TEST(KubernetesFile, HasEachConfigMapOnce) {
+  const std::string map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {";
+  EXPECT_EQ(faults_of(map + "x: '1'}\n---\n" + map + "y: '2'}\n---\n" + kJob),
+            (Lines{"ConfigMap 'a' is given twice"}));
+}
+
 TEST(KubernetesFile, HasItsMetadataAsLabelsAndAnnotations) {
   std::string text = kJob;
   text.replace(text.find("{name: train}"), 13,

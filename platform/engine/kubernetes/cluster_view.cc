@@ -43,41 +43,73 @@ ClusterView::ClusterView(base::EventLoop& loop, ApiClient& client, NodeOptions o
 
 void ClusterView::begin(Hooks hooks) {
   hooks_ = std::move(hooks);
-  watch_pods("");
+  watch_all_pods();
   watch_nodes_of_cluster();
   watch_warnings();
   if (hooks_.on_container) watch_containers();
   if (hooks_.on_workload) watch_workloads();
 }
 
-void ClusterView::watch_pods(const std::string& space) {
+void ClusterView::watch_all_pods() {
+  WatchHandlers handlers;
+  handlers.on_object = [this](const Json& pod) { take_pod(pod); };
+  handlers.on_gone = [this](const ObjectKey& key, const Json* last) { pod_gone(key, last); };
+  handlers.on_synced = [this] { pods_synced(); };
+  handlers.on_outdated = [this](const base::Error& error) {
+    const bool may_not = is_forbidden(error);
+    if (may_not && own_pods_ == nullptr) {
+      base::log_warning(error.what + "; Muster sees only the pods of namespace " + options_.space);
+      watch_own_pods();
+    } else if (!may_not) {
+      base::log_warning("the pods in the cluster cannot be watched: " + error.what);
+    }
+    all_outage_ = may_not ? std::nullopt : std::optional(error);
+    hooks_.on_reach();
+  };
+  handlers.on_current = [this] {
+    all_outage_.reset();
+    own_outage_.reset();
+    if (std::exchange(own_pods_, nullptr)) {
+      base::log_info("Muster sees the pods of all namespaces again");
+    }
+    hooks_.on_reach();
+  };
+  all_pods_ = std::make_unique<Watch>(
+      client_, Selection{.resource = kPods, .space = "", .labels = "", .fields = ""},
+      std::move(handlers));
+}
+
+/// While the server has no right to watch the pods of all namespaces. A right may be missing for a
+/// moment only, as when the API server has just started, so the other watch keeps trying.
+void ClusterView::watch_own_pods() {
+  for (const auto& [uid, own] : own_) unconfirmed_.insert(uid);
   WatchHandlers handlers;
   handlers.on_object = [this](const Json& pod) { take_pod(pod); };
   handlers.on_gone = [this](const ObjectKey& key, const Json* last) { pod_gone(key, last); };
   handlers.on_synced = [this] {
-    if (!std::exchange(is_synced_, true)) hooks_.on_synced();
-    nodes_changed();
-  };
-  handlers.on_outdated = [this, space](const base::Error& error) {
-    if (space.empty() && is_forbidden(error) && sees_all_pods_) {
-      sees_all_pods_ = false;
-      base::log_warning(error.what + "; Muster sees only the pods of namespace " + options_.space);
-      loop_.post([this, weak = std::weak_ptr(alive_)] {
-        if (weak.lock()) watch_pods(options_.space);
-      });
-      return;
+    // They were deleted before this watch began.
+    for (const std::string& uid : std::exchange(unconfirmed_, {})) {
+      pod_gone({.space = options_.space, .name = "", .uid = uid}, nullptr);
     }
-    base::log_warning("the pods in the cluster cannot be watched: " + error.what);
-    outage_ = error;
+    pods_synced();
+  };
+  handlers.on_outdated = [this](const base::Error& error) {
+    base::log_warning("the pods of jobs cannot be watched: " + error.what);
+    own_outage_ = error;
     hooks_.on_reach();
   };
   handlers.on_current = [this] {
-    outage_.reset();
+    own_outage_.reset();
     hooks_.on_reach();
   };
-  pods_ = std::make_unique<Watch>(
-      client_, Selection{.resource = kPods, .space = space, .labels = "", .fields = ""},
+  own_pods_ = std::make_unique<Watch>(
+      client_, Selection{.resource = kPods, .space = options_.space, .labels = "", .fields = ""},
       std::move(handlers));
+}
+
+void ClusterView::pods_synced() {
+  if (!std::exchange(is_synced_, true)) hooks_.on_synced();
+  nodes_changed();
 }
 
 void ClusterView::watch_nodes_of_cluster() {
@@ -161,7 +193,9 @@ void ClusterView::take_pod(const Json& pod) {
     if (book_.set_pod(pod)) nodes_changed();
     return;
   }
-  OwnPod& own = own_[text_of(pod, "metadata", "uid")];
+  const std::string uid = text_of(pod, "metadata", "uid");
+  unconfirmed_.erase(uid);
+  OwnPod& own = own_[uid];
   own = {.gang = text_of(pod, "metadata", "labels", kGangKey),
          .task = task_label_of(pod),
          .facts = read_pod(pod)};

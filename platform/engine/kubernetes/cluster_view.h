@@ -2,7 +2,7 @@
 // them, the warnings about its pods, and the starts of their containers, which their status reports
 // up to a second later.
 //
-// If the server may not list the pods of all namespaces, it lists those of its own namespace. Nodes
+// While the server may not list the pods of all namespaces, it lists those of its own namespace. Nodes
 // then seem emptier than they are, and the cluster's scheduler has the last word.
 //
 // On the loop's thread, which it must not outlive.
@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,10 +63,14 @@ class ClusterView {
   /// Whether the pods are known.
   bool is_synced() const { return is_synced_; }
   /// Why the view of the pods is outdated.
-  const std::optional<base::Error>& outage() const { return outage_; }
+  const std::optional<base::Error>& outage() const {
+    return own_pods_ != nullptr ? own_outage_ : all_outage_;
+  }
 
  private:
-  void watch_pods(const std::string& space);
+  void watch_all_pods();
+  void watch_own_pods();
+  void pods_synced();
   void watch_nodes_of_cluster();
   void watch_warnings();
   void watch_containers();
@@ -80,15 +85,17 @@ class ClusterView {
   Hooks hooks_;
   NodeBook book_;
   std::map<std::string, OwnPod> own_;  ///< by uid
-  std::unique_ptr<Watch> pods_;
+  std::set<std::string> unconfirmed_;  ///< uids of own pods that own_pods_ has not listed yet
+  std::unique_ptr<Watch> all_pods_;
+  std::unique_ptr<Watch> own_pods_;  ///< unless the pods of all namespaces can be watched
   std::unique_ptr<Watch> nodes_;
   std::unique_ptr<Watch> warnings_;
   std::unique_ptr<Watch> containers_;
   std::unique_ptr<Watch> workloads_;
   bool has_nodes_ = false;
   bool is_synced_ = false;
-  bool sees_all_pods_ = true;
-  std::optional<base::Error> outage_;
+  std::optional<base::Error> all_outage_;
+  std::optional<base::Error> own_outage_;
   std::vector<std::weak_ptr<std::function<void()>>> watchers_;
   bool is_change_posted_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

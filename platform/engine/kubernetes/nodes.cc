@@ -179,11 +179,13 @@ ClusterAmounts& ClusterAmounts::operator-=(const ClusterAmounts& other) {
   return *this;
 }
 
-/// Init containers run one after the other, before the others: the largest counts. Sidecars
-/// (restartPolicy Always) count as containers.
+/// Init containers run one after the other, before the others: the largest counts, with the sidecars
+/// (restartPolicy Always) that start before it. Sidecars count as containers, too. CPU and memory of
+/// the pod as a whole replace those of its containers.
 ClusterAmounts requests_of_pod(const Json& pod) {
   if (is_over(pod)) return {};
   ClusterAmounts sum;
+  ClusterAmounts sidecars;
   ClusterAmounts first;
   const Json& containers = member_of(pod, "spec", "containers");
   if (containers.is_array()) {
@@ -193,14 +195,17 @@ ClusterAmounts requests_of_pod(const Json& pod) {
   if (init.is_array()) {
     for (const Json& one : init) {
       const ClusterAmounts own = amounts_in(member_of(one, "resources", "requests"));
-      if (text_of(one, "restartPolicy") == "Always") {
-        sum += own;
-      } else {
-        raise_to(own, first);
-      }
+      ClusterAmounts with_sidecars = sidecars;
+      with_sidecars += own;
+      raise_to(with_sidecars, first);
+      if (text_of(one, "restartPolicy") == "Always") sidecars = with_sidecars;
     }
   }
+  sum += sidecars;
   raise_to(first, sum);
+  const Json& whole = member_of(pod, "spec", "resources", "requests");
+  if (!text_of(whole, "cpu").empty()) sum.cpu_milli = cpu_in(whole);
+  if (!text_of(whole, "memory").empty()) sum.memory_bytes = bytes_in(whole, "memory");
   sum += amounts_in(member_of(pod, "spec", "overhead"));
   sum.pods = 1;
   return sum;

@@ -122,6 +122,10 @@ TEST(NodeBook, CountsThePodsRequestsAsTheSchedulerDoes) {
                     {"resources", {{"requests", {{"cpu", "1"}}}}}}});
   pod["spec"]["overhead"] = {{"cpu", "100m"}};
   EXPECT_EQ(requests_of_pod(pod).cpu_milli, 3100);
+  std::swap(pod["spec"]["initContainers"][0], pod["spec"]["initContainers"][1]);
+  EXPECT_EQ(requests_of_pod(pod).cpu_milli, 4100) << "the sidecar runs beside the init container";
+  pod["spec"]["resources"]["requests"]["cpu"] = "7";
+  EXPECT_EQ(requests_of_pod(pod).cpu_milli, 7100) << "of the pod as a whole";
   EXPECT_EQ(requests_of_pod(Json()), (ClusterAmounts{.pods = 1}));
 }
 

@@ -233,6 +233,7 @@ Result<void> check_pods(const job::JobSpec& spec, const PodSite& site) {
     check_user(named.role.user, std::string(named.field) + ".user", site, faults);
   }
   check_volumes(spec.volumes, site, faults);
+  check_mount_paths(spec, faults);
   return refuse_if_any(std::move(faults), spec.name);
 }
 

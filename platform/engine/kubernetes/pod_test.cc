@@ -299,6 +299,29 @@ TEST(CheckPods, ReportsAllFaultsOfAJob) {
                                               "leader.resources", "volumes[0]", "volumes[1]"}));
 }
 
+TEST(CheckPods, RefusesTwoVolumesAtOnePath) {
+  job::JobSpec spec{.name = "x"};
+  spec.command = {"true"};
+  spec.volumes = {{.kind = Volume::Kind::kTree, .source = "", .target = "/data/"}};
+  spec.kubernetes.claims = {"sets:/data", "sets/a:/a", "secret:hf:/a", "sets:/dev/shm",
+                            "sets:/tmp"};
+  spec.kubernetes.containers = {
+      {.name = "fetch", .image = "curl", .mounts = {"/data:/in", "/a:/in:ro", "/a"}}};
+
+  const auto checked = check_pods(spec, site_for_tests());
+
+  ASSERT_FALSE(checked);
+  std::vector<std::string> faults;
+  for (const base::Fault& fault : checked.error().faults) {
+    faults.push_back(fault.field + ": " + fault.what);
+  }
+  EXPECT_EQ(faults, (std::vector<std::string>{
+                        "kubernetes.claims[0]: another volume is mounted at /data",
+                        "kubernetes.claims[2]: another volume is mounted at /a",
+                        "kubernetes.claims[3]: /dev/shm is reserved in pods",
+                        "kubernetes.containers[0].mounts[1]: another volume is mounted at /in"}));
+}
+
 TEST(CheckPods, AcceptsAPlainJob) {
   job::JobSpec spec{.name = "x"};
   spec.command = {"true"};

@@ -11,6 +11,7 @@
 #include "engine/folder/mounts.h"
 #include "engine/node/pod.h"
 #include "job/kubernetes.h"
+#include "job/pod_container.h"
 
 namespace muster::engine::kubernetes {
 
@@ -21,6 +22,8 @@ namespace {
 
 /// Writable even if the root of the image is not.
 constexpr std::array kScratchFolders{"/tmp", "/run", "/var/tmp"};
+
+constexpr const char* kSharedMemoryPlace = "/dev/shm";
 
 constexpr std::array<std::string_view, 5> kReservedPlaces{node::kPodFolder, node::kPodGenerated,
                                                           "/proc", "/sys", "/dev"};
@@ -134,6 +137,10 @@ void add_claims(const PodJob& job, Mounts& mounts) {
   }
 }
 
+std::string is_taken(const std::string& path) {
+  return "another volume is mounted at " + path;
+}
+
 void check_volume(const Volume& volume, size_t index, const PodSite& site,
                   std::vector<base::Fault>& faults) {
   const std::string field = "volumes[" + std::to_string(index) + "]";
@@ -175,7 +182,7 @@ void make_volumes(const PodJob& job, const PodTask& task, const PodSite& site, J
   add_claims(job, mounts);
   Json memory{{"medium", "Memory"}};
   if (job.container.shm_bytes > 0) memory["sizeLimit"] = std::to_string(job.container.shm_bytes);
-  mounts.add("shm", {{"emptyDir", memory}}, {{"mountPath", "/dev/shm"}});
+  mounts.add("shm", {{"emptyDir", memory}}, {{"mountPath", kSharedMemoryPlace}});
   int number = 0;
   for (const std::string& folder : task.folders) {
     mounts.add_scratch("folder-" + std::to_string(number++), folder);
@@ -194,6 +201,34 @@ void make_volumes(const PodJob& job, const PodTask& task, const PodSite& site, J
 void check_volumes(const std::vector<Volume>& volumes, const PodSite& site,
                    std::vector<base::Fault>& faults) {
   for (size_t i = 0; i < volumes.size(); ++i) check_volume(volumes[i], i, site, faults);
+}
+
+void check_mount_paths(const job::JobSpec& spec, std::vector<base::Fault>& faults) {
+  const std::set<std::string_view> own{node::kPodFolder, node::kPodPrograms, node::kPodGenerated,
+                                       kSharedMemoryPlace};
+  std::set<std::string> taken;
+  for (const Volume& volume : spec.volumes) taken.insert(plain_target(volume.target));
+  for (size_t i = 0; i < spec.kubernetes.claims.size(); ++i) {
+    const auto claim = job::claim_of(spec.kubernetes.claims[i]);
+    if (!claim) continue;  // check_kubernetes() refuses it
+    const std::string field = "kubernetes.claims[" + std::to_string(i) + "]";
+    if (own.count(claim->path) > 0) {
+      faults.push_back({.field = field, .what = claim->path + " is reserved in pods"});
+    } else if (!taken.insert(claim->path).second) {
+      faults.push_back({.field = field, .what = is_taken(claim->path)});
+    }
+  }
+  for (size_t i = 0; i < spec.kubernetes.containers.size(); ++i) {
+    const std::vector<std::string>& mounts = spec.kubernetes.containers[i].mounts;
+    std::set<std::string> its;
+    for (size_t j = 0; j < mounts.size(); ++j) {
+      const auto mount = job::pod_container_mount_of(mounts[j]);
+      if (!mount || its.insert(plain_target(mount->own_path)).second) continue;
+      faults.push_back({.field = "kubernetes.containers[" + std::to_string(i) + "].mounts[" +
+                                 std::to_string(j) + "]",
+                        .what = is_taken(mount->own_path)});
+    }
+  }
 }
 
 }  // namespace muster::engine::kubernetes

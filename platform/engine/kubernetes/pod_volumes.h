@@ -23,4 +23,8 @@ void make_volumes(const PodJob& job, const PodTask& task, const PodSite& site,
 void check_volumes(const std::vector<job::Volume>& volumes, const PodSite& site,
                    std::vector<base::Fault>& faults);
 
+/// Adds a fault for each claim, and each mount of a container beside the task, whose path has a volume
+/// already: the API server refuses such a pod.
+void check_mount_paths(const job::JobSpec& spec, std::vector<base::Fault>& faults);
+
 }  // namespace muster::engine::kubernetes

@@ -130,9 +130,22 @@ Submission Allocations::complete(const HeldGang& gang, Submission submission) co
   return submission;
 }
 
+/// Slurm refuses a job that names a node which was removed from the cluster. False: the nodes are not
+/// known yet, as when the server has just started.
+bool Allocations::drop_unknown_nodes(std::vector<std::string>& names) const {
+  const std::vector<Node>& nodes = cluster_.list();
+  if (names.empty()) return true;
+  std::erase_if(names, [&](const std::string& name) {
+    return !nodes.empty() && std::none_of(nodes.begin(), nodes.end(),
+                                          [&](const Node& node) { return node.name == name; });
+  });
+  return !nodes.empty();
+}
+
 void Allocations::submit(const GangPointer& gang) {
   if (gang->stage != Stage::kUnsent || !gang->wish || gang->record.given_back) return;
   if (queue_.away_since()) return reports_.waits(gang, away_waits(*gang));
+  if (!drop_unknown_nodes(gang->wish->avoided_nodes)) return;  // again after the next listing
   auto submission = submission_for(*gang->wish, options_);
   if (submission && !*callback_) submission = callback_->error();
   if (!submission) return refuse(gang, std::move(submission).error());

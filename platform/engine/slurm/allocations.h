@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/event_loop.h"
@@ -38,7 +39,7 @@ class Allocations {
 
   Allocations(base::EventLoop& loop, const SlurmEngineOptions& options, SlurmClient& client,
               const Callback& callback, GangTable& gangs, lent::Reports& reports, SlurmQueue& queue,
-              lent::TaskLife& tasks, lent::GangStarter& starter)
+              const ClusterNodes& cluster, lent::TaskLife& tasks, lent::GangStarter& starter)
       : loop_(loop),
         options_(options),
         client_(client),
@@ -46,6 +47,7 @@ class Allocations {
         gangs_(gangs),
         reports_(reports),
         queue_(queue),
+        cluster_(cluster),
         tasks_(tasks),
         starter_(starter) {}
 
@@ -71,6 +73,7 @@ class Allocations {
   void resume(const GangPointer& gang, AllocationRequest wish);
   bool take_over(const GangId& gang, const AllocationRequest& wish, const Submission& submission);
   void save_and_submit(const GangPointer& gang);
+  bool drop_unknown_nodes(std::vector<std::string>& names) const;
   void submitted(const GangPointer& gang, Result<uint64_t> answer);
   void submit_later(const GangPointer& gang);
   void refuse(const GangPointer& gang, base::Error error);
@@ -86,6 +89,7 @@ class Allocations {
   GangTable& gangs_;
   lent::Reports& reports_;
   SlurmQueue& queue_;
+  const ClusterNodes& cluster_;
   lent::TaskLife& tasks_;
   lent::GangStarter& starter_;
   Listed listed_;

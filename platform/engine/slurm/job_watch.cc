@@ -316,8 +316,9 @@ void SlurmJobWatch::over(const GangPointer& gang, const ListedJob& listed) {
     take_away(gang, std::move(taken));
     return settle_over(gang);
   }
-  const bool may_be_a_node =
-      listed.state == JobState::kFailed || listed.state == JobState::kUnknown;
+  const bool may_be_a_node = listed.state == JobState::kFailed ||
+                             listed.state == JobState::kUnknown ||
+                             listed.state == JobState::kNodeFailed;
   if (!may_be_a_node) {
     take_away(gang, taken_job_over(listed, true));
     return settle_over(gang);

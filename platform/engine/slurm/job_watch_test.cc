@@ -69,6 +69,18 @@ TEST_F(SlurmEngineTest, AJobThatFailedWithItsNodeNamesTheNode) {
   EXPECT_EQ(taken.node, "n1");
 }
 
+TEST_F(SlurmEngineTest, AJobThatSlurmEndedWithItsNodeNamesTheNode) {
+  auto its_node = gang_that_runs();
+  cluster_.nodes[0].state_text = "DOWN*";
+  cluster_.end(17, JobState::kNodeFailed, "NODE_FAIL");
+  its_node.reset();
+
+  const auto taken = wait_for<AllocationRevoked>(gang_);
+
+  EXPECT_EQ(taken.why, Why::kNodeLost);
+  EXPECT_EQ(taken.node, "n1");
+}
+
 TEST_F(SlurmEngineTest, ATaskThatEndedByItselfIsNotLostWithItsJob) {
   auto its_node = gang_that_runs();
   its_node->say(node::EndedNews{{.status = {.code = 4}, .time = {}}});
@@ -243,6 +255,18 @@ TEST_F(SlurmEngineTest, TheNextAttemptSubmitsAgainIfItsRequestDiffers) {
 
   wait_until([&] { return record(next_).job.id == 18; });
   wait_until([&] { return cluster_.job(17).state == JobState::kCancelled; });
+}
+
+/// Slurm refuses a job that names such a node. A server that has just started does not know its nodes
+/// when the first allocation is requested.
+TEST_F(SlurmEngineTest, ARequestAvoidsOnlyNodesOfTheCluster) {
+  AllocationRequest wary = wish({"main"});
+  wary.avoided_nodes = {"gone", "n1"};
+
+  ask(gang_, wary);
+
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+  EXPECT_EQ(cluster_.submitted.front().excluded_nodes, std::vector<std::string>{"n1"});
 }
 
 TEST_F(SlurmEngineTest, AJobRequeuedBeforeItsAllocationKeepsWaiting) {

@@ -70,8 +70,8 @@ struct SlurmEngine::Impl {
   slurm::GangTable gangs{tasks.gangs};
   slurm::SlurmQueue queue{loop, options, *client, tasks.reports};
   slurm::ClusterNodes cluster{loop, options, *client, tasks.reports, queue};
-  slurm::Allocations allocations{loop,          options, *client,     callback,     gangs,
-                                 tasks.reports, queue,   tasks.tasks, tasks.starter};
+  slurm::Allocations allocations{loop,          options, *client, callback,    gangs,
+                                 tasks.reports, queue,   cluster, tasks.tasks, tasks.starter};
   slurm::SlurmJobWatch jobs{loop,          options, *client,     callback,      gangs,
                             tasks.reports, queue,   tasks.tasks, tasks.starter, allocations};
   slurm::NodeCalls calls{gangs, queue, allocations, jobs};

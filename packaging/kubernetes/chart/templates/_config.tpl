@@ -79,6 +79,8 @@ chart even if the chart leaves it out at present.
 {{- $see := get $own $path -}}
 {{- $faults = append $faults (printf "config.%s: the chart sets this key of the configuration%s" $path
   (ternary (printf "; see %s in values.yaml" $see) "" (ne $see ""))) -}}
+{{- else if has $path (list "kubernetes.kubeconfig" "kubernetes.context") -}}
+{{- $faults = append $faults (printf "config.%s: the server uses the service account of its pod" $path) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

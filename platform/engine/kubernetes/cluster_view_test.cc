@@ -1,0 +1,117 @@
+#include "engine/kubernetes/cluster_view.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/json_text.h"
+#include "base/test_loop.h"
+#include "engine/kubernetes/pod.h"
+#include "engine/kubernetes/test_fake_api_server.h"
+
+namespace muster::engine::kubernetes {
+namespace {
+
+using std::chrono::milliseconds;
+
+const std::string kAllPods = "GET /api/v1/pods";
+const std::string kJobPods = "GET /api/v1/namespaces/training/pods";
+
+std::string viewed_pod(const std::string& name) {
+  return base::json_text(
+      Json{{"metadata",
+            {{"namespace", "training"},
+             {"name", name},
+             {"uid", "uid-" + name},
+             {"resourceVersion", "1"},
+             {"labels", {{kOwnerKey, "me"}, {kGangKey, "gang"}, {kTaskKey, name}}}}}});
+}
+
+std::string added(const std::string& object) {
+  return R"({"type":"ADDED","object":)" + object + "}";
+}
+
+/// The end of the list, or a later position.
+std::string bookmark() {
+  return R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5",)"
+         R"("annotations":{"k8s.io/initial-events-end":"true"}}}})";
+}
+
+class ClusterViewTest : public testing::Test, protected base::TestLoop {
+ protected:
+  ClusterViewTest() {
+    client_ = std::make_unique<ApiClient>(
+        loop(), std::make_unique<FakeAccess>(server_.socket()),
+        ApiOptions{.patience = milliseconds(0), .first_pause = milliseconds(1)});
+    view_ = std::make_unique<ClusterView>(loop(), *client_,
+                                          NodeOptions{.owner = "me", .space = "training"});
+  }
+
+  void begin() {
+    view_->begin({.on_pod = [this](const OwnPod& own) { note("+" + own.task); },
+                  .on_pod_gone = [this](const OwnPod& own) { note("-" + own.task); },
+                  .on_warning = [](const PodEvent&) {},
+                  .on_synced = [this] { note("synced"); },
+                  .on_reach = [this] { look(); }});
+  }
+
+  void note(const std::string& text) {
+    notes_.push_back(text);
+    look();
+  }
+
+  void expect(const std::vector<std::string>& notes) {
+    EXPECT_TRUE(run_until([&] { return notes_.size() >= notes.size(); }));
+    EXPECT_EQ(notes_, notes);
+    notes_.clear();
+  }
+
+  /// For what the thread of the fake changes.
+  void look_often() {
+    timer_ = loop().after(milliseconds(5), [this] {
+      look();
+      look_often();
+    });
+  }
+
+  FakeApiServer server_;
+  std::unique_ptr<ApiClient> client_;
+  std::unique_ptr<ClusterView> view_;
+  std::vector<std::string> notes_;
+  base::EventLoop::Interest timer_;
+};
+
+TEST_F(ClusterViewTest, WatchesItsOwnPodsWhileItMayNotWatchThoseOfAllNamespaces) {
+  const auto before = server_.watch();
+  const auto own = server_.watch();
+  const auto after = server_.watch();
+  const http::Response refused =
+      FakeApiServer::refusal(403, "Forbidden", "pods is forbidden: RBAC: not found");
+  server_.on(kAllPods, {[&](const http::Request&) { return before->answer(); },
+                        [&](const http::Request&) { return refused; }});
+  server_.on(kJobPods, [&](const http::Request&) { return own->answer(); });
+  begin();
+  before->push(added(viewed_pod("a")));
+  before->push(added(viewed_pod("b")));
+  before->push(bookmark());
+  expect({"+a", "+b", "synced"});
+
+  before->end();
+  own->push(added(viewed_pod("a")));
+  own->push(bookmark());
+  expect({"+a", "-b"});
+  EXPECT_FALSE(view_->outage());
+
+  server_.on(kAllPods, [&](const http::Request&) { return after->answer(); });
+  after->push(added(viewed_pod("c")));
+  expect({"+c"});
+  look_often();
+  EXPECT_TRUE(run_until([&] { return own->is_left(); })) << "the other watch has all pods again";
+}
+
+}  // namespace
+}  // namespace muster::engine::kubernetes
