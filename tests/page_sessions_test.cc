@@ -46,6 +46,14 @@ TeamServer::Ask login(const std::string& code) {
       {.method = "POST", .path = "/v1/ui/session", .body = "{\"code\": \"" + code + "\"}"}, "");
 }
 
+/// Asks whose session a code would open.
+TeamServer::Ask checked_code(const std::string& code) {
+  return of_page({.method = "POST",
+                  .path = "/v1/ui/session",
+                  .body = "{\"code\": \"" + code + "\", \"check\": true}"},
+                 "");
+}
+
 std::string code_of(Team& team, const std::string& caller) {
   const http::Response answer =
       team.ask({.method = "POST", .path = "/v1/ui/codes", .token = team.token_of(caller)});
@@ -173,7 +181,8 @@ TEST(PageCode, CannotBeGuessed) {
   code.back() = code.back() == 'a' ? 'b' : 'a';
   int refused = 0;
   int status = 0;
-  while ((status = team.ask(login(code)).status) == 401) ++refused;
+  while ((status = team.ask(refused % 2 == 0 ? login(code) : checked_code(code)).status) == 401)
+    ++refused;
   EXPECT_EQ(status, 429);
   EXPECT_LE(refused, 20);
 }
@@ -206,6 +215,46 @@ TEST(PageCode, IsNotExchangedForThePageOfAnotherSite) {
   const http::Response refused = team.ask(foreign);
   EXPECT_EQ(refused.status, 403);
   EXPECT_FALSE(refused.headers.contains("set-cookie"));
+}
+
+TEST(PageCode, IsCheckedWithoutASession) {
+  for (const bool is_invitation : {false, true}) {
+    Team team;
+    const std::string code = is_invitation ? team.token_of("invited") : code_of(team, "member");
+    const size_t tokens = team.accounts().tokens(std::nullopt).size();
+    const http::Response checked = team.ask(checked_code(code));
+    ASSERT_EQ(checked.status, 200) << checked.body;
+    EXPECT_FALSE(checked.headers.contains("set-cookie"));
+    EXPECT_EQ(team.accounts().tokens(std::nullopt).size(), tokens);
+
+    const http::Response opened = team.ask(login(code));
+    ASSERT_EQ(opened.status, 200) << opened.body;
+    EXPECT_EQ(api::whoami_from_json(checked.body)->user, api::whoami_from_json(opened.body)->user);
+    EXPECT_EQ(team.ask(checked_code(code)).status, 401);
+  }
+}
+
+TEST(PageCode, OfTheOwnerOfTheUnixSocketIsCheckedAsACodeWithoutAToken) {
+  Team team;
+  const http::Response made =
+      team.ask({.method = "POST", .path = "/v1/ui/codes", .over_unix_socket = true});
+  const auto of_owner =
+      api::whoami_from_json(team.ask(checked_code(api::page_code_from_json(made.body)->code)).body);
+  EXPECT_EQ(of_owner->user, "ada");
+  EXPECT_EQ(of_owner->token, "");
+  const auto of_member =
+      api::whoami_from_json(team.ask(checked_code(code_of(team, "member"))).body);
+  EXPECT_NE(of_member->token, "");
+}
+
+TEST(PageCode, IsCheckedOnlyWithinItsMinuteAndForItsOwnPage) {
+  Team team;
+  const std::string code = code_of(team, "member");
+  TeamServer::Ask foreign = checked_code(code);
+  foreign.headers["origin"] = "https://evil.example.org";
+  EXPECT_EQ(team.ask(foreign).status, 403);
+  team.clock().advance(PageCodes::kLifetime);
+  EXPECT_EQ(team.ask(checked_code(code)).status, 401);
 }
 
 // --- requests of a page of another site

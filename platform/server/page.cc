@@ -237,17 +237,21 @@ PageCodes::NewCode PageCodes::add(const access::Identity& who, base::Time now,
   return {.text = made.text, .expires = expires};
 }
 
-std::optional<access::Identity> PageCodes::take(std::string_view text, base::Time now) {
+std::optional<access::Identity> PageCodes::find(std::string_view text, base::Time now) const {
   const auto parts = access::parse_token(text);
   if (!parts) return std::nullopt;
   const auto found = codes_.find(parts->id);
-  if (found == codes_.end() || !access::matches(found->second.secret, parts->secret)) {
+  if (found == codes_.end() || !access::matches(found->second.secret, parts->secret) ||
+      access::is_expired(found->second.secret, now)) {
     return std::nullopt;
   }
-  const Code code = std::move(found->second);
-  codes_.erase(found);
-  if (access::is_expired(code.secret, now)) return std::nullopt;
-  return code.who;
+  return found->second.who;
+}
+
+std::optional<access::Identity> PageCodes::take(std::string_view text, base::Time now) {
+  auto who = find(text, now);
+  if (who) codes_.erase(access::parse_token(text)->id);
+  return who;
 }
 
 base::Result<control::IssuedToken> open_page_session(control::Accounts& accounts,

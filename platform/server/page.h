@@ -99,6 +99,8 @@ class PageCodes {
   };
 
   NewCode add(const access::Identity& who, base::Time now, base::RandomSource& random);
+  /// Whose session a code opens. Nothing: the text is not a valid code.
+  std::optional<access::Identity> find(std::string_view text, base::Time now) const;
   /// Uses up a code. Nothing: the text is not a valid code.
   std::optional<access::Identity> take(std::string_view text, base::Time now);
 

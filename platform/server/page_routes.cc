@@ -40,14 +40,17 @@ Error wrong_code() {
 }
 
 /// The caller that a code or a token stands for.
-base::Result<access::Identity> meant_by_code(const PageRouteParts& parts, const std::string& text,
+base::Result<access::Identity> meant_by_code(const PageRouteParts& parts,
+                                             const api::PageLogin& login,
                                              const std::string& address) {
-  if (auto who = parts.codes.take(text, parts.clock.now())) {
+  const base::Time now = parts.clock.now();
+  if (auto who =
+          login.check ? parts.codes.find(login.code, now) : parts.codes.take(login.code, now)) {
     // Since the code was made, the caller may have lost its token or its rights.
     if (parts.authenticator.still_is(*who)) return *std::move(who);
     return wrong_code();
   }
-  auto who = parts.accounts.identify(text, address);
+  auto who = parts.accounts.identify(login.code, address);
   if (who) return who;
   return wrong_code();
 }
@@ -61,9 +64,10 @@ RouteAnswer open_session(const PageRouteParts& parts, const ApiCall& call) {
   }
   // Otherwise another site could log a browser in as a different user.
   if (auto foreign = foreign_origin(request)) return *std::move(foreign);
-  MUSTER_TRY(const std::string text, api::page_login_from_json(request.body));
-  const auto who = meant_by_code(parts, text, request.peer.address);
+  MUSTER_TRY(const api::PageLogin login, api::page_login_from_json(request.body));
+  const auto who = meant_by_code(parts, login, request.peer.address);
   if (!who) return parts.authenticator.wrong_code(request.peer.address, who.error());
+  if (login.check) return whoami(parts.accounts, parts.controller, *who);
   const access::Actor actor{who->user, request.peer.address, who->token, call.id};
   MUSTER_TRY(const control::IssuedToken issued,
              open_page_session(parts.accounts, *who, parts.session_lifetime, actor));

@@ -237,10 +237,13 @@ export async function open_page(browser, team, {width = 1440, height = 900, sche
   return page;
 }
 
-/** Logs in with a token, as with a code, and opens a page. */
+/** Logs in with a token, as with a code, and opens a page. The page asks first, unless it has a session of the user. */
 export async function log_in(page, team, token, target = '/overview') {
   await page.goto(`${team.address}/ui${target}#code=${token}`);
   try {
+    const accept = page.getByRole('dialog').getByRole('button', {name: /^Log in as /});
+    await page.locator('.side .who').or(accept).first().waitFor({state: 'attached'});
+    if (await accept.isVisible()) await accept.click();
     await page.locator('.side .who').waitFor({state: 'attached'});
   } catch (fault) {
     const shown = await page.locator('body').innerText();

@@ -367,13 +367,38 @@ test('after a logout, the next user finds no draft of the former one', async () 
   await page.context().close();
 });
 
+test('an address with a code logs in a browser without a session only after a question', async () => {
+  const page = await open_page(browser, team);
+  const question = page.getByRole('dialog', {name: 'Log in as ben?'});
+  const form = page.getByRole('dialog', {name: 'Log in to Muster'});
+  await page.goto(`${team.address}/ui/nodes#code=${tokens.ben}`);
+  await question.getByText(new URL(team.address).host).waitFor();
+  assert.deepEqual(await axe(page), []);
+  await question.getByRole('button', {name: 'Do not log in'}).click();
+  await form.waitFor();
+  assert.deepEqual(await page.context().cookies(), []);
+
+  await page.goto(`${team.address}/ui/jobs#code=${tokens.ben}`);
+  await question.getByRole('button', {name: 'Log in as ben'}).click();
+  await page.locator('.who', {hasText: 'ben'}).waitFor();
+  assert.equal(new URL(page.url()).pathname, '/ui/jobs');
+  await settled(page);
+
+  // A code of the same user needs no question.
+  await page.goto(`${team.address}/ui/nodes#code=${tokens.ben}`);
+  await page.locator('.who', {hasText: 'ben'}).waitFor();
+  assert.equal(await question.count(), 0);
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
+});
+
 test('an address with a code replaces a session only after a question, and then in all tabs', async () => {
   const page = await open_page(browser, team);
   await log_in(page, team, tokens.ada, '/jobs');
   const other = await page.context().newPage();
   await go(other, team, '/jobs');
   await other.locator('.who', {hasText: 'ada'}).waitFor();
-  const question = page.getByRole('dialog', {name: 'Log in with this address?'});
+  const question = page.getByRole('dialog', {name: 'Log in as ben?'});
   const user = () => page.evaluate(async () => (await (await fetch('/v1/whoami')).json()).user);
 
   await page.goto(`${team.address}/ui/nodes#code=${tokens.ben}`);
@@ -384,7 +409,7 @@ test('an address with a code replaces a session only after a question, and then 
   assert.equal(await user(), 'ada');
 
   await page.goto(`${team.address}/ui/jobs#code=${tokens.ben}`);
-  await question.getByRole('button', {name: 'Log in with the code'}).click();
+  await question.getByRole('button', {name: 'Log in as ben'}).click();
   await page.locator('.who', {hasText: 'ben'}).waitFor();
   assert.equal(new URL(page.url()).pathname, '/ui/jobs');
   assert.equal(await user(), 'ben');

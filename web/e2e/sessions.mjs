@@ -63,8 +63,20 @@ async function log_in(browser, address) {
   page.on('console', (message) => {
     if (message.type() === 'error') problems.push(message.text());
   });
-  const opened = page.waitForResponse((answer) => answer.url().endsWith('/v1/ui/session'));
+  const answered = (check) =>
+    page.waitForResponse(
+      (answer) => answer.url().endsWith('/v1/ui/session') && !!answer.request().postDataJSON().check === check,
+    );
+  const checked = answered(true);
+  const opened = answered(false);
+  // If the code is refused, the page sends no further request.
+  opened.catch(() => {});
   await page.goto(address);
+  const answer = await checked;
+  if (answer.status() !== 200) return {context, page, problems, status: answer.status()};
+  const {user} = await answer.json();
+  // The owner of the server on its own machine is not asked.
+  if (address.startsWith('https:')) await page.getByRole('button', {name: `Log in as ${user}`}).click();
   return {context, page, problems, status: (await opened).status()};
 }
 

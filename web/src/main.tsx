@@ -1,6 +1,6 @@
 // Starts the page and lists its views.
 import {useSignal} from '@preact/signals';
-import {Component, render, type ComponentChildren, type ComponentType} from 'preact';
+import {render, type ComponentType} from 'preact';
 import {useEffect} from 'preact/hooks';
 import {start_live} from './app/live';
 import {navigate, path, start_router} from './app/router';
@@ -8,6 +8,7 @@ import {load_session, start_session, use_code_of_address} from './app/session';
 import {start_settings} from './app/settings';
 import {Shell} from './app/shell';
 import {start_shortcuts} from './app/shortcuts';
+import {ErrorBoundary} from './ui/error_boundary';
 import {ErrorNote, Link, Page, Waiting, error_text, toast} from './ui/parts';
 
 type View = ComponentType<{parts: string[]}>;
@@ -28,22 +29,6 @@ const kViews: Record<string, () => Promise<View>> = {
   schedules: async () => (await import('./pages/schedules')).Schedules,
   tokens: async () => (await import('./pages/tokens')).Tokens,
 };
-
-/** Shows an error in place of a view that threw. */
-class ErrorBoundary extends Component<{children: ComponentChildren}, {fault: unknown}> {
-  override state = {fault: null as unknown};
-  static override getDerivedStateFromError(fault: unknown) {
-    return {fault};
-  }
-  override render() {
-    if (!this.state.fault) return this.props.children;
-    return (
-      <Page title="This page failed">
-        <ErrorNote error={this.state.fault} again={() => this.setState({fault: null})} />
-      </Page>
-    );
-  }
-}
 
 function Views() {
   const parts = path.value.split('/').filter(Boolean).map(decode);
@@ -94,7 +79,7 @@ function Views() {
   const Shown = view.value;
   if (!Shown || shown.value !== name) return <Waiting />;
   return (
-    <ErrorBoundary key={name}>
+    <ErrorBoundary key={name} at={path.value}>
       <Shown parts={parts.slice(1)} />
     </ErrorBoundary>
   );

@@ -1,5 +1,5 @@
 import {afterEach, expect, test, vi} from 'vitest';
-import {Failure, change, get} from './client';
+import {Failure, change, get, get_once} from './client';
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -33,6 +33,7 @@ test.each([
   answer_with(make);
   const read = await failure_of(get('/v1/jobs/x'));
   expect([read.unreachable, read.advice]).toEqual([true, 'the page tries again by itself']);
+  expect((await failure_of(get_once('/v1/jobs/x'))).advice).toBe('try again');
   const written = await failure_of(change('POST', '/v1/jobs/x/stop'));
   expect(written.unreachable).toBe(true);
   expect(written.advice).toMatch(/check the result before you try again/);

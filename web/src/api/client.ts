@@ -68,6 +68,8 @@ export interface Options {
   signal?: AbortSignal;
   /** Report 401 as a Failure instead of waiting for a login. */
   no_wait?: boolean;
+  /** The caller does not repeat a request that was not answered. */
+  once?: boolean;
 }
 
 async function failure_of(answer: Response): Promise<Failure> {
@@ -86,10 +88,12 @@ async function failure_of(answer: Response): Promise<Failure> {
 }
 
 /** No answer, or half of one. Whether the server has carried out a change is then unknown. */
-function unreachable(method: string): Failure {
+function unreachable(method: string, once = false): Failure {
   const advice =
     method === 'GET'
-      ? 'the page tries again by itself'
+      ? once
+        ? 'try again'
+        : 'the page tries again by itself'
       : 'the server may have carried out the request: check the result before you try again';
   return new Failure(0, 'the server does not answer', advice);
 }
@@ -111,7 +115,7 @@ export async function send(method: string, path: string, options: Options = {}):
       });
     } catch (fault) {
       if ((fault as Error).name === 'AbortError') throw fault;
-      throw unreachable(method);
+      throw unreachable(method, options.once);
     }
     if (answer.ok) return answer;
     if (answer.status === 401 && !options.no_wait && path !== '/v1/ui/session') {
@@ -123,12 +127,12 @@ export async function send(method: string, path: string, options: Options = {}):
 }
 
 /** The text of an answer; the connection may break while it arrives. */
-async function text_of(method: string, answer: Response): Promise<string> {
+async function text_of(method: string, answer: Response, once = false): Promise<string> {
   try {
     return await answer.text();
   } catch (fault) {
     if ((fault as Error).name === 'AbortError') throw fault;
-    throw unreachable(method);
+    throw unreachable(method, once);
   }
 }
 
@@ -140,9 +144,19 @@ function parsed(text: string, answer: Response): unknown {
   }
 }
 
+async function read(path: string, query: Query, signal: AbortSignal | undefined, once: boolean): Promise<unknown> {
+  const answer = await send('GET', path, {query, signal, once});
+  return parsed(await text_of('GET', answer, once), answer);
+}
+
+/** For a caller that repeats the request until it is answered. */
 export async function get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
-  const answer = await send('GET', path, {query, signal});
-  return parsed(await text_of('GET', answer), answer) as T;
+  return (await read(path, query, signal, false)) as T;
+}
+
+/** For a caller that leaves it to the user to repeat the request. */
+export async function get_once<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
+  return (await read(path, query, signal, true)) as T;
 }
 
 export async function change<T = void>(

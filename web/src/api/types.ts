@@ -541,6 +541,7 @@ export type PageCode = {
 
 export type PageLogin = {
   code: string;
+  check?: boolean | null;
 };
 
 export type Phase = 'Queued' | 'Starting' | 'Running' | 'Succeeded' | 'Failed' | 'Stopped';
@@ -848,6 +849,7 @@ export type ServerInfo = {
   engine?: string;
   address?: string;
   config_changed: boolean;
+  need_restart?: string[];
   on_demand?: boolean;
   settings?: Record<string, Text>;
 };

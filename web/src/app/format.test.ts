@@ -1,5 +1,15 @@
 import {expect, test} from 'vitest';
-import {amount_text, bytes_text, clock_text, count_text, job_gpus, span_text, text_of, time_text} from './format';
+import {
+  amount_text,
+  bytes_text,
+  clock_text,
+  count_text,
+  job_gpus,
+  span_text,
+  text_of,
+  tick_texts,
+  time_text,
+} from './format';
 
 test.each([
   [0, '0s'],
@@ -19,6 +29,26 @@ test('times in UTC name their zone', () => {
   const time = Date.parse('2026-01-31T12:00:05.5Z');
   expect(time_text(time, true)).toBe('2026-01-31 12:00:05Z');
   expect(clock_text(time, true, false)).toBe('12:00');
+});
+
+test('a time axis over several days names the days', () => {
+  const hour = 3600e3;
+  const noon = Date.parse('2026-10-24T12:00:00Z');
+  const every = (step: number, count: number) => Array.from({length: count}, (_, i) => noon + i * step);
+  expect(tick_texts(every(15e3, 3), true)).toEqual(['12:00:00', '12:00:15', '12:00:30']);
+  expect(tick_texts(every(3 * hour, 3), true)).toEqual(['12:00', '15:00', '18:00']);
+  expect(tick_texts(every(6 * hour, 3), true)).toEqual(['10-24 12:00', '10-24 18:00', '10-25 00:00']);
+  expect(tick_texts(every(24 * hour, 3), true)).toEqual(['10-24', '10-25', '10-26']);
+  // The midnights of a zone whose clocks change: the days have 24, 25 and 23 hours.
+  const before = process.env['TZ'];
+  process.env['TZ'] = 'Europe/Berlin';
+  const midnights = [24, 25, 26].map((day) => new Date(2026, 9, day).getTime());
+  expect((midnights[2]! - midnights[1]!) / hour).toBe(25);
+  expect(tick_texts(midnights.slice(1), false)).toEqual(['10-25', '10-26']);
+  const spring = [28, 29, 30].map((day) => new Date(2026, 2, day).getTime());
+  expect(tick_texts(spring.slice(1), false)).toEqual(['03-29', '03-30']);
+  if (before === undefined) delete process.env['TZ'];
+  else process.env['TZ'] = before;
 });
 
 test('numbers', () => {

@@ -41,6 +41,19 @@ export function time_text(time: number, in_utc: boolean): string {
   return `${day_text(time, in_utc)} ${clock_text(time, in_utc)}${in_utc ? 'Z' : ''}`;
 }
 
+/** The labels of a time axis: the time of day, and the day as well if the times are of several days. */
+export function tick_texts(times: number[], in_utc: boolean): string[] {
+  const [first, second, last] = [times[0], times[1], times.at(-1)];
+  if (first === undefined || last === undefined) return [];
+  const step = second === undefined ? 0 : second - first;
+  if (day_text(first, in_utc) === day_text(last, in_utc))
+    return times.map((time) => clock_text(time, in_utc, step > 0 && step < 60_000));
+  const day = (time: number) => day_text(time, in_utc).slice(5);
+  // Where clocks change, the days of an axis have 23 or 25 hours.
+  const by_day = step > 20 * 3600e3;
+  return times.map((time) => (by_day ? day(time) : `${day(time)} ${clock_text(time, in_utc, false)}`));
+}
+
 /** 4s, 3m 12s, 5h 02m, 3d 4h. */
 export function span_text(ms: number): string {
   if (!Number.isFinite(ms)) return '';

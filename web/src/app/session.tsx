@@ -1,7 +1,7 @@
 // The user of the page, and the dialog that asks for a new code when the session has expired. The page
 // behind the dialog keeps the input of its forms; waiting requests are sent again after the login.
 import {signal, useSignal} from '@preact/signals';
-import type {ServerInfo, WhoAmI} from '../api/types';
+import type {PageLogin, ServerInfo, WhoAmI} from '../api/types';
 import {Failure, change, get, is_unreachable, logged_in, logged_out, send} from '../api/client';
 import {Dialog, error_text, toast} from '../ui/parts';
 import {anything_changed, kRetryPause} from './live';
@@ -13,8 +13,8 @@ export const server = signal<ServerInfo | null>(null);
 /** Why the code of the address was refused; the login dialog shows it. */
 const first_fault = signal('');
 
-/** The code of the address, until the user has decided whether to replace the present session. */
-const offered_code = signal('');
+/** The code of the address and the user whose session it opens, until the user has decided whether to log in with it. */
+const offered = signal<{code: string; user: string} | null>(null);
 
 /** Sends the name of a user who logs in to the other tabs: they have the same cookie, and therefore a new user. */
 let tabs: BroadcastChannel | null = null;
@@ -34,24 +34,38 @@ function open_anew(address: string): void {
 
 const own_address = (): string => location.pathname + location.search;
 
-/** Loads a new page when another tab logs in as another user. */
+/**
+ * When another tab logs in, this one has its session, too: a page of another user is loaded anew, and requests that wait for
+ * a login are sent again.
+ */
 export function start_session(): void {
   tabs = new BroadcastChannel('muster.login');
   tabs.onmessage = ({data}) => {
     if (me.value && me.value.user !== data) open_anew(own_address());
+    else if (logged_out.value) {
+      logged_in();
+      anything_changed();
+    }
   };
 }
 
+const kSession = '/v1/ui/session';
+
 async function exchange(code: string): Promise<WhoAmI> {
-  const answer = await change<WhoAmI>('POST', '/v1/ui/session', {code});
+  const answer = await change<WhoAmI>('POST', kSession, {code} satisfies PageLogin);
   tabs?.postMessage(answer.user);
   return answer;
+}
+
+/** The user whose session a code would open. */
+async function user_of(code: string): Promise<WhoAmI> {
+  return await change<WhoAmI>('POST', kSession, {code, check: true} satisfies PageLogin);
 }
 
 /** The user of the browser's session, if it has a valid one. */
 async function present_user(): Promise<WhoAmI | null> {
   try {
-    const answer = await send('GET', '/v1/whoami', {no_wait: true});
+    const answer = await send('GET', '/v1/whoami', {no_wait: true, once: true});
     return (await answer.json()) as WhoAmI;
   } catch (fault) {
     if (fault instanceof Failure && fault.status === 401) return null;
@@ -60,23 +74,28 @@ async function present_user(): Promise<WhoAmI | null> {
 }
 
 /**
- * Logs in with the `#code=...` of the address that `muster ui` printed, and removes it from the address. In a browser with
- * a session, the page asks first: a link of another site may contain a code of the site's author, and the user who follows
- * the link would work in the author's account.
+ * Logs in with the `#code=...` of the address that `muster ui` printed, and removes it from the address. The page asks
+ * first: a link may contain a code of its author, and the user who follows the link would work in the author's account.
+ *
+ * Two kinds of codes need no question, because their author gains nothing: a code of the present user, and, without a
+ * session, a code of the owner of the server's unix socket, who may do everything on the server. `muster ui` on the user's
+ * own machine makes a code of the second kind.
  */
 export async function use_code_of_address(): Promise<void> {
   const text = /^#code=(.+)$/.exec(location.hash)?.[1];
   if (!text) return;
   history.replaceState(null, '', own_address());
+  let before: WhoAmI | null | undefined;
   try {
     const code = decodeURIComponent(text);
-    const user = await present_user();
-    if (user) {
-      me.value = user;
-      offered_code.value = code;
-    } else me.value = await exchange(code);
+    me.value = before = await present_user();
+    const other = await user_of(code);
+    if (before ? before.user === other.user : other.token === '') me.value = await exchange(code);
+    else offered.value = {code, user: other.user};
   } catch (fault) {
     first_fault.value = error_text(fault);
+    // With a session, the login dialog is not shown.
+    if (before !== null) toast(first_fault.value, 'error');
   }
 }
 
@@ -127,7 +146,7 @@ export function LoginDialog() {
   const code = useSignal('');
   const fault = useSignal(first_fault.value);
   const busy = useSignal(false);
-  if (!logged_out.value) return null;
+  if (!logged_out.value || offered.value) return null;
   const was_here = me.value !== null;
   const submit = async (event: Event) => {
     event.preventDefault();
@@ -187,50 +206,64 @@ export function LoginDialog() {
   );
 }
 
-/** Asks whether the code of the address shall replace the present session. */
+/** Asks whether the page shall log in with the code of the address. */
 export function CodeQuestion() {
   const fault = useSignal('');
   const busy = useSignal(false);
-  if (!offered_code.value || !me.value) return null;
-  const user = me.value.user;
-  const keep = () => {
-    offered_code.value = '';
+  if (!offered.value) return null;
+  const {code, user} = offered.value;
+  const present = me.value?.user;
+  const refuse = () => {
+    offered.value = null;
   };
-  const replace = async () => {
+  const accept = async () => {
     busy.value = true;
     try {
-      await exchange(offered_code.value);
-      open_anew(own_address());
+      const answer = await exchange(code);
+      offered.value = null;
+      if (present) {
+        open_anew(own_address());
+        return;
+      }
+      me.value = answer;
+      logged_in();
+      anything_changed();
     } catch (problem) {
       fault.value = error_text(problem);
       busy.value = false;
     }
   };
   return (
-    <Dialog title="Log in with this address?" onClose={keep}>
+    <Dialog title={`Log in as ${user}?`} onClose={refuse}>
       <p>
-        You are logged in as <bdi class="mono">{user}</bdi>. The address that you opened contains a code for another
-        login, possibly of another user.
+        The address that you opened contains a code that logs this browser in to <bdi class="mono">{location.host}</bdi>{' '}
+        as <bdi class="mono">{user}</bdi>. What you then do here is done under that account.
+        {present && (
+          <>
+            {' '}
+            You are logged in as <bdi class="mono">{present}</bdi>.
+          </>
+        )}
       </p>
       <p>
-        Use the code only if the address comes from <code>muster ui</code> or from an admin of the server, and not from
-        a link on a web page or in a message.
+        Log in only if you ran <code>muster ui</code> yourself, or if an admin of the server gave you the address for
+        this account, and not after a link on a web page or in a message.
       </p>
       <span class="fault" role="alert">
         {fault.value}
       </span>
       <div class="actions">
-        <button autoFocus onClick={keep}>
-          Stay logged in as {user}
+        <button autoFocus onClick={refuse}>
+          {present ? `Stay logged in as ${present}` : 'Do not log in'}
         </button>
         <button
           class="primary"
           disabled={busy.value}
           onClick={() => {
-            void replace();
+            void accept();
           }}
         >
-          Log in with the code
+          Log in as {user}
         </button>
       </div>
     </Dialog>

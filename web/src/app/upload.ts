@@ -1,7 +1,7 @@
 // Sends the files that a user drops on the page as the tree of a job: a manifest, and chunks of 1 MiB,
 // which are named by their SHA-256. Only chunks that the server lacks are sent. As with `muster submit`,
 // .git, .idea, .pytest_cache and files that .gitignore files exclude are left out.
-import {change, get, project_path, send, Failure} from '../api/client';
+import {change, get_once, project_path, send, Failure} from '../api/client';
 
 export interface Dropped {
   path: string;
@@ -197,7 +197,7 @@ export async function send_tree(
   const tree = project_path(project, `/trees/${id}`);
   const bytes = files.reduce((sum, each) => sum + each.file.size, 0);
   try {
-    await get(tree);
+    await get_once(tree);
     progress(1, 'Files are on the server');
     return {id, files: files.length, bytes, new_bytes: 0};
   } catch (fault) {

@@ -1,7 +1,7 @@
 // The audit log: which user changed what, newest first.
 import {useSignal} from '@preact/signals';
 import {useMemo} from 'preact/hooks';
-import {get} from '../api/client';
+import {get, get_once} from '../api/client';
 import type {AuditPage} from '../api/types';
 import {query_value} from '../app/router';
 import {visible_text} from '../ui/ansi';
@@ -28,7 +28,9 @@ export function AuditTable({user, project, action}: {user?: string; project?: st
   const kept = useMemo(
     () =>
       new AuditRecords(
-        async (before, signal) => (await get<AuditPage>('/v1/audit', {...query, before}, signal)).records,
+        // Older records are loaded without a signal, once at a click.
+        async (before, signal) =>
+          (await (signal ? get : get_once)<AuditPage>('/v1/audit', {...query, before}, signal)).records,
       ),
     [key],
   );

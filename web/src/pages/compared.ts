@@ -32,6 +32,20 @@ export function parameters_of(job: Job): Record<string, string> {
   return out;
 }
 
+/** A name for each job, by its id. Jobs of one name get their project as well, and if that is the same, their id. */
+export function labels_of(all: Compared[]): Map<string, string> {
+  const project_of = (job: Job) => `${job.spec.name} (${job.spec.project ?? 'default'})`;
+  const count = (name: string, name_of: (job: Job) => string) =>
+    all.filter((each) => name_of(each.job) === name).length;
+  return new Map(
+    all.map(({job}) => {
+      if (count(job.spec.name, (other) => other.spec.name) === 1) return [job.id, job.spec.name];
+      if (count(project_of(job), project_of) === 1) return [job.id, project_of(job)];
+      return [job.id, `${job.spec.name} (${job.id})`];
+    }),
+  );
+}
+
 /** The curve of a metric over `axis`: a metric with points of the same times, such as step, or `time` since the start. */
 export function curve_of(each: Compared, metric: string, axis: string): Curve | null {
   const series = each.series.find((one) => one.metric === metric);

@@ -9,7 +9,7 @@ import {query_value, set_query, to} from '../app/router';
 import {visible_text} from '../ui/ansi';
 import {Chart, curve_colour, number_text, type Curve} from '../ui/chart';
 import {Card, ErrorNote, Link, Phase, Waiting, now, useData, useSize} from '../ui/parts';
-import {curve_of, last_of, parameters_of, type Compared} from './compared';
+import {curve_of, labels_of, last_of, parameters_of, type Compared} from './compared';
 import {format_of} from './job/metrics';
 
 const kMost = 50;
@@ -86,10 +86,19 @@ export function Comparison({
       }),
     [all, metric, best],
   );
+  const labels = useMemo(() => labels_of(ranked), [ranked]);
   const curves = useMemo(
-    () => ranked.map((each) => curve_of(each, metric, axis)).filter((each): each is Curve => !!each),
-    [ranked, metric, axis],
+    () =>
+      ranked.flatMap((each): Curve[] => {
+        const curve = curve_of(each, metric, axis);
+        return curve ? [{...curve, label: labels.get(each.job.id)!}] : [];
+      }),
+    [ranked, labels, metric, axis],
   );
+  const colour_at = (job: Job, i: number) => {
+    const at = curves.findIndex((curve) => curve.label === labels.get(job.id));
+    return curve_colour(at < 0 ? i : at);
+  };
   const parameters = useMemo(() => ranked.map((each) => parameters_of(each.job)), [ranked]);
   const keys = [...new Set(parameters.flatMap((each) => Object.keys(each)))];
   const differing = keys.filter((key) => new Set(parameters.map((each) => each[key] ?? '')).size > 1);
@@ -180,18 +189,9 @@ export function Comparison({
               <tr key={each.job.id}>
                 <td class="num">{i + 1}</td>
                 <th scope="row" class="nowrap">
-                  <i
-                    class="swatch"
-                    style={{
-                      background: curve_colour(
-                        curves.findIndex((curve) => curve.label === each.job.spec.name) < 0
-                          ? i
-                          : curves.findIndex((curve) => curve.label === each.job.spec.name),
-                      ),
-                    }}
-                  />{' '}
+                  <i class="swatch" style={{background: colour_at(each.job, i)}} />{' '}
                   <Link to={to(['jobs', each.job.id])}>
-                    <bdi>{each.job.spec.name}</bdi>
+                    <bdi>{labels.get(each.job.id)}</bdi>
                   </Link>
                 </th>
                 <td>
@@ -235,7 +235,7 @@ export function Comparison({
                 <th>Parameter</th>
                 {ranked.map((each) => (
                   <th key={each.job.id}>
-                    <bdi>{each.job.spec.name}</bdi>
+                    <bdi>{labels.get(each.job.id)}</bdi>
                   </th>
                 ))}
               </tr>

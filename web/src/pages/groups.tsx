@@ -336,6 +336,11 @@ export function Members({origin, children}: {origin: string; children?: Componen
             </tbody>
           </table>
         ))}
+      {loaded.data?.next && (
+        <div class="empty">
+          These are the first {loaded.data.rows.length} jobs: <Link to={to(['jobs'], {origin})}>all jobs</Link>
+        </div>
+      )}
     </Card>
   );
 }

@@ -2,7 +2,7 @@
 // hits as it finds them; each hit links to its line.
 import {useSignal} from '@preact/signals';
 import {useEffect} from 'preact/hooks';
-import {get, send} from '../api/client';
+import {Failure, get, send} from '../api/client';
 import {read_events} from '../api/events';
 import type {LogHits, LogSearchProgress, Projects} from '../api/types';
 import {count_text} from '../app/format';
@@ -30,11 +30,11 @@ const kMostShown = 200;
 
 export function LogSearch(_: {parts: string[]}) {
   const pattern = query_value('grep');
-  const {found, state} = useSearch(pattern, query_value('project'), query_value('phase'));
+  const {found, state, again} = useSearch(pattern, query_value('project'), query_value('phase'));
   return (
     <Page title="Search logs">
       <SearchFilters />
-      <ErrorNote error={state.fault} />
+      <ErrorNote error={state.fault} again={again} />
       <div class="muted" role="status">
         {pattern
           ? progress_text(state, found.length)
@@ -80,9 +80,10 @@ function SearchFilters() {
   );
 }
 
-function useSearch(pattern: string, project: string, phase: string): {found: Found[]; state: State} {
+function useSearch(pattern: string, project: string, phase: string) {
   const found = useSignal<Found[]>([]);
   const state = useSignal<State>({progress: null, end: true, fault: null});
+  const tries = useSignal(0);
   useEffect(() => {
     found.value = [];
     state.value = {progress: null, end: !pattern, fault: null};
@@ -92,29 +93,36 @@ function useSearch(pattern: string, project: string, phase: string): {found: Fou
       const answer = await send('GET', '/v1/log-search', {
         query: {grep: pattern, project, phase, hits: kHitsOfJob},
         signal: abort.signal,
+        once: true,
       });
       for await (const event of read_events(answer)) {
-        if (event.event === 'hits') {
-          found.value = [...found.value, JSON.parse(event.data) as Found];
-          if (found.value.length >= kMostShown) break;
-        } else if (event.event === 'progress' || event.event === 'end') {
+        if (event.event === 'hits') found.value = [...found.value, JSON.parse(event.data) as Found];
+        else if (event.event === 'progress' || event.event === 'end')
           state.value = {...state.value, progress: JSON.parse(event.data) as LogSearchProgress};
+        if (event.event === 'end' || found.value.length >= kMostShown) {
+          state.value = {...state.value, end: true};
+          return;
         }
       }
-      state.value = {...state.value, end: true};
+      // A server that restarts ends the stream early.
+      throw new Failure(0, 'the search was interrupted: the connection to the server was lost', 'search again');
     };
     run().catch((fault) => {
       if (!abort.signal.aborted) state.value = {...state.value, end: true, fault};
     });
     return () => abort.abort();
-  }, [project, pattern, phase]);
-  return {found: found.value, state: state.value};
+  }, [project, pattern, phase, tries.value]);
+  const again = () => {
+    tries.value++;
+  };
+  return {found: found.value, state: state.value, again};
 }
 
-function progress_text({progress, end}: State, jobs: number): string {
+function progress_text({progress, end, fault}: State, jobs: number): string {
   if (!progress) return end ? '' : `Searching…${jobs ? ` ${count_text(jobs)} with hits` : ''}`;
   const searched = `${count_text(progress.searched)} of ${count_text(progress.jobs)} jobs searched, ${count_text(jobs)} with hits`;
   if (!end) return `${searched}…`;
+  if (fault) return `${searched}.`;
   if (progress.searched < progress.jobs)
     return `${searched}. The search stopped at ${kMostShown} jobs with hits: choose a project or a phase to narrow it.`;
   return progress.older

@@ -274,6 +274,9 @@ function JobTable({rows, time, caption}: {rows: JobRow[]; time: 'submitted' | 'e
 const kDay = 86400e3;
 const kMostEvictions = 30;
 
+/** Identifies an event: a plan of the scheduler may evict several jobs at the same time. */
+const key_of = ({time, job_id, text}: JobEvent): string => `${time} ${job_id} ${text}`;
+
 /** The evictions of the last day, and new ones as they happen. */
 function Evictions() {
   const list = useSignal<JobEvent[]>([]);
@@ -295,7 +298,7 @@ function Evictions() {
           answered.value = true;
           if (event !== 'event') return;
           const found = JSON.parse(data) as JobEvent;
-          list.value = [found, ...list.value.filter((each) => each.time !== found.time)].slice(0, kMostEvictions);
+          list.value = [found, ...list.value.filter((each) => key_of(each) !== key_of(found))].slice(0, kMostEvictions);
         },
         // While the server restarts, a banner reports it, and the former list stays visible.
         interrupted: (problem) => {
@@ -315,7 +318,7 @@ function Evictions() {
       {recent.length > 0 ? (
         <ol class="events">
           {recent.map((event) => (
-            <li key={event.time}>
+            <li key={key_of(event)}>
               <Time at={event.time} />
               <span>
                 <Link to={to(['jobs', event.job_id])}>

@@ -4,7 +4,7 @@ import type {Job, Project} from '../api/types';
 import {split_words} from './fields';
 import {bars_of} from './job/timeline';
 import {JobRows, page_of, type JobRow} from './job_rows';
-import {parameters_of} from './compared';
+import {labels_of, parameters_of} from './compared';
 import {project_rows} from './project_tree';
 
 const row = (id: number): JobRow => ({
@@ -227,6 +227,18 @@ test('parameters of a command', () => {
     command: 'python3 train.py',
   });
   expect(Object.keys(parameters_of(job)).filter((key) => key.includes('MUSTER_'))).toEqual([]);
+});
+
+test('compared jobs of one name have different labels', () => {
+  const job = (id: string, name: string, project?: string) => ({job: {id, spec: {name, project}} as never, series: []});
+  const labels = labels_of([
+    job('1', 'a'),
+    job('2', 'b', 'x'),
+    job('3', 'b'),
+    job('4', 'b', 'default'),
+    job('5', 'c', 'x'),
+  ]);
+  expect([...labels.values()]).toEqual(['a', 'b (x)', 'b (3)', 'b (4)', 'c']);
 });
 
 test('a tree of 10,000 projects is put in order without delay', () => {

@@ -3,7 +3,7 @@
 import {signal, useSignal} from '@preact/signals';
 import type {ComponentChildren} from 'preact';
 import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
-import {Failure, change, get, job_path, send} from '../api/client';
+import {Failure, change, get, get_once, job_path, send} from '../api/client';
 import type {Fault, Forecast, Job, Projects} from '../api/types';
 import {anything_changed} from '../app/live';
 import {navigate, query_value, to} from '../app/router';
@@ -89,7 +89,7 @@ export function Submit(_: {parts: string[]}) {
     if (drafted_from.value === from && drafted_purpose === purpose) return undefined;
     const abort = new AbortController();
     drafting.value = true;
-    get<Job>(job_path(from), {}, abort.signal)
+    get_once<Job>(job_path(from), {}, abort.signal)
       .then(
         (job) => {
           if (abort.signal.aborted) return;

@@ -7,9 +7,14 @@ import {logged_out} from '../api/client';
 import {kRetryPause} from '../app/live';
 import {navigate} from '../app/router';
 import {CodeQuestion, LoginDialog, is_leaving, log_out, me, start_session, use_code_of_address} from '../app/session';
-import {now} from '../ui/parts';
+import {ErrorBoundary} from '../ui/error_boundary';
+import {ActionDialog} from '../ui/job_actions';
+import {Toasts, now} from '../ui/parts';
+import {Files} from './job/files';
+import {kMost} from './job/log_source';
 import {Logs} from './job/logs';
 import {Jobs} from './jobs';
+import {LogSearch} from './log_search';
 import {Overview} from './overview';
 import {Submit} from './submit';
 
@@ -30,9 +35,10 @@ let root: HTMLElement;
 const json = (value: unknown, status = 200) => new Response(JSON.stringify(value), {status});
 const no_answer = () => Promise.reject(new TypeError('failed to fetch'));
 
+const event_text = ([event, data]: [string, unknown]) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 /** A stream that stays open. It has the given events. */
-function stream(...events: [string, unknown][]): Response {
-  const text = events.map(([event, data]) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`).join('');
+const stream = (...events: [string, unknown][]): Response => stream_of(events.map(event_text).join(''));
+function stream_of(text: string): Response {
   return new Response(
     new ReadableStream({
       start: (controller) => controller.enqueue(new TextEncoder().encode(text || ':\n\n')),
@@ -83,7 +89,7 @@ beforeEach(() => {
       disconnect() {}
     },
   );
-  vi.stubGlobal('matchMedia', () => ({matches: false}));
+  vi.stubGlobal('matchMedia', () => ({matches: false, addEventListener: () => {}, removeEventListener: () => {}}));
   vi.stubGlobal('scrollTo', () => {});
   HTMLDialogElement.prototype.showModal = function () {
     this.open = true;
@@ -263,6 +269,33 @@ test('the evictions: no statement before the answer and after a failure, and old
   expect(shown()).toContain('No job was evicted');
 });
 
+test('the evictions: several jobs that are evicted at the same time are all shown', async () => {
+  const of = (id: string) => {
+    const [name, data] = evicted('2026-11-30T11:00:00Z');
+    return [name, {...(data as object), job: `name-${id}`, job_id: id}] as [string, unknown];
+  };
+  answer = (request) => (request.path === '/v1/watch/events' ? stream(of('a'), of('b'), of('a')) : cluster(request));
+  await show(Overview, '/overview');
+  const shown = [...root.querySelectorAll('.events li a')].map((link) => link.textContent);
+  expect(shown).toEqual(['name-a', 'name-b']);
+});
+
+test('the stream of the evictions ends with the view, also while it is interrupted', async () => {
+  const streams = () => asked.filter(({path}) => path === '/v1/watch/events');
+  for (const is_open of [true, false]) {
+    asked = [];
+    answer = (request) =>
+      request.path !== '/v1/watch/events' ? cluster(request) : is_open ? stream(['ready', {}]) : no_answer();
+    await show(Overview, '/overview');
+    expect(streams().at(-1)!.signal!.aborted).toBe(!is_open);
+    await act(() => render(null, root));
+    expect(streams().every(({signal}) => signal!.aborted)).toBe(true);
+    const before = asked.length;
+    await wait(60_000);
+    expect(asked.length).toBe(before);
+  }
+});
+
 test('the overview leads to arrays and schedules by their own pages', async () => {
   answer = (request) => (request.path === '/v1/watch/events' ? stream() : cluster(request));
   await show(Overview, '/overview');
@@ -340,6 +373,22 @@ test('a merged log has a way to earlier lines if it is cut, also with a pattern,
     expect(text()).not.toContain('Load earlier lines');
     await act(() => render(null, root));
   }
+});
+
+test('the view of a log is not moved by the lines that were dropped before a new search', async () => {
+  const sent = (count: number) => () => stream_of(event_text(line(0)).repeat(count));
+  const view = () => h(Logs, {job: two_tasks});
+  answer = sent(kMost + 1);
+  await show(view, '/jobs/j/logs?at=2026-11-30T12:00:00Z');
+  for (let i = 0; i < 100 && !text().includes('older lines'); i++) await wait(100);
+  expect(text()).toContain('older lines are no longer shown');
+  const log = root.querySelector('.log')!;
+  log.scrollTop = 100;
+  answer = sent(2);
+  await show(view, '/jobs/j/logs?at=2026-11-30T12:00:00Z&grep=ERROR');
+  await wait(200);
+  expect(text()).toContain('2 lines match');
+  expect(log.scrollTop).toBe(100);
 });
 
 test('a search of a long log shows that it is searching, not that no line matches', async () => {
@@ -563,6 +612,87 @@ test('the parts of the form that have an invalid field are open after a visit of
   expect([fold('Scheduling').open, fold('More fields').open]).toEqual([true, true]);
 });
 
+// --- the search in the logs of many jobs
+
+test('a search of many logs that ends early is reported, and searched again at a click', async () => {
+  const hits: [string, unknown] = ['hits', {row: row('a'), records: [], more: false}];
+  const progress = {searched: 1, jobs: 7, older: false};
+  const cut = () => new Response(event_text(hits) + event_text(['progress', progress]));
+  const faults = () => root.querySelector('[role=alert]')?.textContent ?? '';
+  const searches = () => asked.filter(({path}) => path === '/v1/log-search').length;
+  answer = ({path}) => (path === '/v1/log-search' ? cut() : json({projects: []}));
+  await show(LogSearch, '/logs?grep=loss');
+  expect(faults()).toContain('the search was interrupted');
+  expect(text()).toContain('1 of 7 jobs searched, 1 with hits.');
+  expect(text()).not.toContain('stopped at');
+
+  answer = ({path}) => (path === '/v1/log-search' ? no_answer() : json({projects: []}));
+  await act(() => button('Try again').click());
+  await wait();
+  expect(faults()).toContain('the server does not answer');
+  expect(faults()).not.toContain('by itself');
+  await wait(60_000);
+  expect(searches()).toBe(2);
+
+  answer = ({path}) =>
+    path === '/v1/log-search' ? stream(hits, ['end', {...progress, searched: 7}]) : json({projects: []});
+  await act(() => button('Try again').click());
+  await wait();
+  expect(faults()).toBe('');
+  expect(text()).toContain('7 of 7 jobs searched, 1 with hits.');
+});
+
+// --- long lists, and a view that throws
+
+test('a list of artifacts or of members that is not whole is shown as such', async () => {
+  const job = {id: 'j', phase: 'Succeeded'} as never;
+  const artifact = (n: number) => ({path: `f${n}`, kind: 'file', bytes: 1, modified: '2026-11-30T11:00:00Z'});
+  answer = () => json({artifacts: Array.from({length: 600}, (_, n) => artifact(n)), truncated: true});
+  await show(() => h(Files, {job}), '/jobs/j/files');
+  expect(text()).toContain('the first 600 entries');
+  expect(text()).toContain('The job has more artifacts');
+  expect(root.querySelectorAll('tbody tr').length).toBe(500);
+  await act(() => button('Show more').click());
+  expect(root.querySelectorAll('tbody tr').length).toBe(600);
+
+  // uPlot, which this imports, reads matchMedia() at once.
+  const {Members} = await import('./groups');
+  answer = () => json({rows: [row('a'), row('b')], next: 'cursor'});
+  await show(() => h(Members, {origin: 'array/w'}), '/arrays/w');
+  expect(text()).toContain('These are the first 2 jobs');
+});
+
+test('errors of an action are reported after its dialog was closed, and another dialog stays open', async () => {
+  let refuse = () => {};
+  answer = () =>
+    new Promise((resolve) => {
+      refuse = () => resolve(json({detail: 'not your job'}, 403));
+    });
+  const done: boolean[] = [];
+  const dialog = h(ActionDialog, {action: 'stop', jobs: [row('a') as never], onDone: (all) => done.push(all)});
+  await act(() => render([h('div', {key: 1}, dialog), h(Toasts, {key: 2})], root));
+  await act(() => button('Stop').click());
+  await act(() => button('Cancel').click());
+  expect(done).toEqual([false]);
+  await act(() => render([h('div', {key: 1}), h(Toasts, {key: 2})], root));
+  refuse();
+  await wait();
+  expect(root.querySelector('.toast')!.textContent).toContain('name-a: not your job');
+  expect(done).toEqual([false]);
+  // The message of one test would be found in the next one.
+  await wait(20_000);
+});
+
+test('a view that has failed is shown again at another place', async () => {
+  const Failing = () => {
+    throw new Error('broken view');
+  };
+  await act(() => render(h(ErrorBoundary, {at: '/jobs/a', children: h(Failing, {})}), root));
+  expect(text()).toContain('broken view');
+  await act(() => render(h(ErrorBoundary, {at: '/jobs', children: 'the list'}), root));
+  expect(text()).toBe('the list');
+});
+
 // --- the user
 
 const user = (name: string) => ({user: name, server_role: 'none', projects: {}, address: '127.0.0.1', token: 't'});
@@ -573,6 +703,7 @@ function address_bar(address: string): string[] {
   const url = new URL(address, 'https://server');
   vi.stubGlobal('location', {
     hash: url.hash,
+    host: url.host,
     pathname: url.pathname,
     search: url.search,
     replace: (next: string) => gone.push(next),
@@ -581,13 +712,80 @@ function address_bar(address: string): string[] {
   return gone;
 }
 
-test('a code in the address logs in a browser without a session', async () => {
+/** Answers for a browser with the session of `present`, if any, and a code that opens the session of `meant`. */
+function session_answers(present: string, meant: object): void {
+  answer = ({method}) => (method === 'POST' ? json(meant) : present ? json(user(present)) : json({title: 'no'}, 401));
+}
+const whoami = 'GET /v1/whoami';
+const kCheck = {code: 'muster_abc', check: true};
+const kLogin = {code: 'muster_abc'};
+/** The bodies of the requests that concern the session. */
+const session_bodies = () => asked.filter(({path}) => path === '/v1/ui/session').map(({body}) => body);
+
+test('a code in the address logs in a browser without a session only after a question', async () => {
   address_bar('/ui/jobs#code=muster_abc');
-  answer = ({method}) => (method === 'POST' ? json(user('ada')) : json({title: 'no'}, 401));
+  session_answers('', user('mallory'));
   await use_code_of_address();
-  expect(paths()).toEqual(['GET /v1/whoami', 'POST /v1/ui/session']);
-  expect(me.value!.user).toBe('ada');
+  expect(paths()).toEqual([whoami, 'POST /v1/ui/session']);
+  expect(me.value).toBeNull();
+  logged_out.value = true;
+  await act(() => render([h(LoginDialog, {key: 1}), h(CodeQuestion, {key: 2})], root));
+  // The question takes the place of the login dialog.
+  expect(text()).toContain('Log in as mallory?');
+  expect(text()).toContain('server as mallory');
+  expect(text()).not.toContain('Log in to Muster');
+  await act(() => button('Do not log in').click());
+  expect(text()).toContain('Log in to Muster');
+  expect(session_bodies()).toEqual([kCheck]);
+
+  await use_code_of_address();
+  await act(() => button('Log in as mallory').click());
+  await wait();
+  expect(session_bodies()).toEqual([kCheck, kCheck, kLogin]);
+  expect(me.value!.user).toBe('mallory');
   expect(logged_out.value).toBe(false);
+  expect(text()).toBe('');
+});
+
+test('a code that its author gains nothing from needs no question', async () => {
+  for (const [present, token] of [
+    ['', ''],
+    ['ada', 't'],
+  ] as const) {
+    asked = [];
+    address_bar('/ui/jobs#code=muster_abc');
+    session_answers(present, {...user('ada'), token});
+    await use_code_of_address();
+    await act(() => render(h(CodeQuestion, {}), root));
+    expect(text()).toBe('');
+    expect(session_bodies()).toEqual([kCheck, kLogin]);
+    expect(me.value!.user).toBe('ada');
+    me.value = null;
+  }
+  // The owner of the socket is another user than that of the session.
+  asked = [];
+  session_answers('ben', {...user('ada'), token: ''});
+  await use_code_of_address();
+  expect(session_bodies()).toEqual([kCheck]);
+  await act(() => button('Stay logged in as ben').click());
+});
+
+test('a code that is not valid is reported with and without a session', async () => {
+  for (const present of ['ada', '']) {
+    me.value = null;
+    address_bar('/ui/jobs#code=muster_abc');
+    answer = ({method}) =>
+      method === 'POST'
+        ? json({detail: 'the code is not valid'}, 401)
+        : present
+          ? json(user(present))
+          : json({title: 'no'}, 401);
+    await use_code_of_address();
+    logged_out.value = !present;
+    await act(() => render([h(LoginDialog, {key: present}), h(CodeQuestion, {}), h(Toasts, {})], root));
+    expect(root.querySelector(present ? '.toast' : 'form .fault')!.textContent).toContain('the code is not valid');
+    await wait(20_000);
+  }
 });
 
 test('an answer that leaves open whether there is a session does not let a code replace it', async () => {
@@ -603,21 +801,20 @@ test('an answer that leaves open whether there is a session does not let a code 
 
 test('a code in the address does not replace a session without a question', async () => {
   const gone = address_bar('/ui/jobs?phase=Failed#code=muster_abc');
-  answer = ({method}) => json(user(method === 'POST' ? 'mallory' : 'ada'));
+  session_answers('ada', user('mallory'));
   await use_code_of_address();
   await act(() => render(h(CodeQuestion, {}), root));
-  expect(paths()).toEqual(['GET /v1/whoami']);
   expect(text()).toContain('You are logged in as ada');
   await act(() => button('Stay logged in as ada').click());
   expect(text()).toBe('');
-  expect(paths()).toEqual(['GET /v1/whoami']);
+  expect(session_bodies()).toEqual([kCheck]);
   expect(gone).toEqual([]);
 
   await use_code_of_address();
   await act(() => render(h(CodeQuestion, {}), root));
-  await act(() => button('Log in with the code').click());
+  await act(() => button('Log in as mallory').click());
   await wait();
-  expect(asked.at(-1)).toMatchObject({method: 'POST', path: '/v1/ui/session', body: {code: 'muster_abc'}});
+  expect(session_bodies()).toEqual([kCheck, kCheck, kLogin]);
   expect(gone).toEqual(['/ui/jobs?phase=Failed']);
 });
 
@@ -650,8 +847,11 @@ test('another tab that logs in as another user replaces the page', async () => {
   );
   start_session();
   me.value = user('ada') as never;
+  // The session has ended in both tabs, and is renewed in the other one.
+  logged_out.value = true;
   receive({data: 'ada'});
   expect(gone).toEqual([]);
+  expect(logged_out.value).toBe(false);
   receive({data: 'ben'});
   expect(gone).toEqual(['/ui/submit']);
 });

@@ -3,7 +3,7 @@ import {useEffect, useRef} from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import {colours} from '../app/settings';
-import {time_text, utc, clock_text} from '../app/format';
+import {tick_texts, time_text, utc} from '../app/format';
 import {is_dark} from './ansi_text';
 import {useSize} from './parts';
 
@@ -142,9 +142,12 @@ export function Chart({
           ...axis,
           size: 30,
           values: (_, list) =>
-            list.map((v) =>
-              time ? clock_text(v * 1000, in_utc, list.length > 1 && list[1]! - list[0]! < 60) : number_text(v),
-            ),
+            time
+              ? tick_texts(
+                  list.map((v) => v * 1000),
+                  in_utc,
+                )
+              : list.map(number_text),
           ...(time ? {space: 76, incrs: kTimeSteps} : {}),
         },
         {
@@ -157,7 +160,7 @@ export function Chart({
       series: [
         {
           label: time ? 'time' : (x_label ?? 'step'),
-          value: (_, v) => (v === null || v === undefined ? '–' : time ? clock_text(v * 1000, in_utc) : number_text(v)),
+          value: (_, v) => (v === null || v === undefined ? '–' : time ? time_text(v * 1000, in_utc) : number_text(v)),
         },
         ...curves.map((curve, i): uPlot.Series => ({
           label: curve.label,

@@ -1,7 +1,8 @@
 // Actions on one or more jobs: stop, suspend, resume, rerun, delete. A dialog explains the effect first.
 import {useSignal} from '@preact/signals';
 import {Fragment} from 'preact';
-import {change, get, job_path} from '../api/client';
+import {useEffect, useRef} from 'preact/hooks';
+import {change, get_once, job_path} from '../api/client';
 import {has_ended} from '../app/format';
 import {anything_changed} from '../app/live';
 import type {JobRow} from '../pages/job_rows';
@@ -112,7 +113,7 @@ export async function rerun(
   id: string,
   changes: (spec: Record<string, unknown>) => void = () => {},
 ): Promise<{id: string; spec: {name: string}}> {
-  const job = await get<{id: string; spec: Record<string, unknown>}>(job_path(id));
+  const job = await get_once<{id: string; spec: Record<string, unknown>}>(job_path(id));
   const spec = structuredClone(job.spec);
   changes(spec);
   return await change(
@@ -144,6 +145,13 @@ export function ActionDialog({
   const failures = useSignal<string[]>([]);
   const affected = jobs.filter(kind.applies);
   const others = jobs.length - affected.length;
+  const closed = useRef(false);
+  useEffect(
+    () => () => {
+      closed.current = true;
+    },
+    [],
+  );
   const run = async () => {
     busy.value = true;
     const faults: string[] = [];
@@ -163,6 +171,12 @@ export function ActionDialog({
     anything_changed();
     busy.value = false;
     if (good) toast(`${kind.done} ${plural(good, 'job')}`);
+    // The user has closed the dialog meanwhile, and may have opened another one.
+    if (closed.current) {
+      if (faults.length)
+        toast(faults[0]! + (faults.length > 1 ? ` (and ${faults.length - 1} more errors)` : ''), 'error');
+      return;
+    }
     if (faults.length) failures.value = faults;
     else onDone(true);
   };

@@ -1,10 +1,10 @@
 // The artifacts of a job, with a download of each file.
 import {get, job_path, with_query} from '../../api/client';
 import type {ArtifactList, Job} from '../../api/types';
-import {bytes_text, has_ended, text_of} from '../../app/format';
+import {bytes_text, count_text, has_ended, text_of} from '../../app/format';
 import {visible_text} from '../../ui/ansi';
 import {Icon} from '../../ui/icons';
-import {Card, ErrorNote, Time, Waiting, useData} from '../../ui/parts';
+import {Card, ErrorNote, Time, Waiting, useData, useFirst} from '../../ui/parts';
 
 export function Files({job}: {job: Job}) {
   const loaded = useData((signal) => get<ArtifactList>(job_path(job.id, 'artifacts'), {}, signal), [job.id], {
@@ -13,6 +13,7 @@ export function Files({job}: {job: Job}) {
     ...(has_ended(job.phase) ? {} : {every: 15_000}),
   });
   const list = loaded.data?.artifacts ?? [];
+  const listed = useFirst(list, 500);
   const total = list.reduce((sum, each) => sum + each.bytes, 0);
   return (
     <Card
@@ -21,7 +22,8 @@ export function Files({job}: {job: Job}) {
       actions={
         list.length > 0 && (
           <span class="muted">
-            {list.length} {list.length === 1 ? 'entry' : 'entries'}, {bytes_text(total)}
+            {loaded.data?.truncated && 'the first '}
+            {count_text(list.length)} {list.length === 1 ? 'entry' : 'entries'}, {bytes_text(total)}
           </span>
         )
       }
@@ -49,7 +51,7 @@ export function Files({job}: {job: Job}) {
             </tr>
           </thead>
           <tbody>
-            {list.map((each) => {
+            {listed.shown.map((each) => {
               const path = text_of(each.path);
               return (
                 <tr key={path}>
@@ -78,6 +80,12 @@ export function Files({job}: {job: Job}) {
             })}
           </tbody>
         </table>
+      )}
+      {listed.more}
+      {loaded.data?.truncated && (
+        <div class="empty">
+          The job has more artifacts: <code>muster artifacts list</code> shows all of them.
+        </div>
       )}
     </Card>
   );

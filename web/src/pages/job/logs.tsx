@@ -183,6 +183,8 @@ function LogPane({
   const region = useRef<HTMLDivElement>(null);
   const size = useSize(region);
   const top = useSignal(0);
+  /** The dropped lines of the source, up to which the view has been moved. */
+  const dropped_before = useRef(0);
   void version.value;
   void colours.value;
   const [task, rank] = which.startsWith('rank:') ? ['', which.slice(5)] : [which, ''];
@@ -194,6 +196,7 @@ function LogPane({
       version.value++;
     });
     source.current = mine;
+    dropped_before.current = 0;
     version.value++;
     return () => mine.stop();
   }, [key]);
@@ -203,7 +206,6 @@ function LogPane({
   const visible = Math.ceil((size.height || 600) / kRow) + 2;
   const first = Math.max(0, Math.floor(top.value / kRow) - 10);
   const shown = lines.slice(first, first + visible + 20);
-  const dropped_before = useRef(0);
   const jumped = useRef('');
   useLayoutEffect(() => {
     const element = region.current;

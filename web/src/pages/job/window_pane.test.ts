@@ -3,6 +3,7 @@
 import {h, render} from 'preact';
 import {act} from 'preact/test-utils';
 import {afterEach, beforeEach, expect, test, vi} from 'vitest';
+import {kRetryPause} from '../../app/live';
 import {navigate} from '../../app/router';
 import {WindowPane} from './window_pane';
 
@@ -44,7 +45,10 @@ beforeEach(() => {
     asked.push(`${searchParams.get('q')} from ${begin}`);
     const part = answers[begin];
     if (!part) return Promise.reject(new TypeError('failed to fetch'));
-    const answer = new Response(JSON.stringify({...extent, records: part.hits.map(record), next: part.next}));
+    const most = Number(searchParams.get('hits'));
+    const records = part.hits.slice(0, most).map(record);
+    const next = part.hits[most] ?? part.next;
+    const answer = new Response(JSON.stringify({...extent, records, next}));
     if (begin !== held) return Promise.resolve(answer);
     return new Promise((resolve, reject) => {
       release = () => resolve(answer);
@@ -72,6 +76,10 @@ afterEach(async () => {
 const settle = () =>
   act(async () => {
     for (let i = 0; i < 20; i++) await vi.advanceTimersByTimeAsync(0);
+  });
+const wait = (ms: number) =>
+  act(async () => {
+    await vi.advanceTimersByTimeAsync(ms);
   });
 async function search(pattern: string): Promise<void> {
   navigate(`/jobs/j/logs?task=main&grep=${pattern}`, {replace: true});
@@ -117,6 +125,38 @@ test('a search with many hits waits for the user after 200 hits', async () => {
   await settle();
   expect(shown()).toEqual([...hits(0, 400), 999]);
   expect(status()).toContain('401 lines match in the whole log');
+});
+
+test('a part of a search shows no more than 200 hits', async () => {
+  answers = {0: {hits: hits(0, 199), next: 300}, 300: {hits: hits(300, 200), next: 600}};
+  await search('loss');
+  expect(status()).toContain('200 lines match so far');
+  expect(shown()).toEqual([...hits(0, 199), 300]);
+  expect(button()!.textContent).toBe('Continue the search from line 302');
+});
+
+test('a search that the server does not answer is continued by itself where it failed', async () => {
+  answers = {0: {hits: hits(0, 150), next: 400}};
+  await search('loss');
+  const note = () => root.querySelector('.search-hits [role=alert]');
+  expect(note()!.textContent).toContain('the page tries again by itself');
+  expect(asked).toEqual(['loss from 0', 'loss from 400']);
+  await wait(kRetryPause);
+  expect(asked).toEqual(['loss from 0', 'loss from 400', 'loss from 400']);
+  expect(note()).not.toBeNull();
+  // The hits from before the failure count.
+  answers = {400: {hits: hits(400, 100)}};
+  await wait(kRetryPause);
+  await settle();
+  expect(note()).toBeNull();
+  expect(shown()).toEqual([...hits(0, 150), ...hits(400, 50)]);
+});
+
+test('a search that has failed ends with its view', async () => {
+  await search('loss');
+  await act(() => render(null, root));
+  await wait(3 * kRetryPause);
+  expect(asked).toEqual(['loss from 0']);
 });
 
 test('a new pattern ends the search for the former one', async () => {

@@ -2,8 +2,10 @@
 // long log the scroll bar has fewer pixels than the log has lines.
 import {useComputed, useSignal} from '@preact/signals';
 import {useEffect, useLayoutEffect, useMemo, useRef} from 'preact/hooks';
+import {is_unreachable} from '../../api/client';
 import type {Job} from '../../api/types';
 import {clock_text, count_text, day_text, has_ended, millis, utc} from '../../app/format';
+import {kRetryPause} from '../../app/live';
 import {href, navigate, place, query_value, set_query, to} from '../../app/router';
 import {colours} from '../../app/settings';
 import {useShortcuts} from '../../app/shortcuts';
@@ -17,7 +19,7 @@ const kRow = 18;
 const kMostPixels = 20e6;
 /** The page counts lines from 1, as editors do; the API counts from 0. */
 const kFirstLine = 1;
-/** After so many new hits, a search waits until the user continues it. */
+/** After so many new hits, and with no more than them, a search waits until the user continues it. */
 const kHitsAtOnce = 200;
 
 /** The attempt whose lines are numbered: without a choice, the last one. Empty: the job has not started yet. */
@@ -303,19 +305,27 @@ function Hits({
   const fault = useSignal<unknown>(null);
   const busy = useSignal(false);
   const abort = useRef<AbortController | null>(null);
-  const load = async (from: number) => {
+  const retry = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const stop = () => {
     abort.current?.abort();
+    clearTimeout(retry.current);
+  };
+  /** `earlier`: the hits that were added before the server did not answer; the search continues by itself then. */
+  const load = async (from: number, earlier?: number) => {
+    stop();
     const mine = new AbortController();
     abort.current = mine;
     busy.value = true;
-    fault.value = null;
+    if (earlier === undefined) fault.value = null;
     let lines = from ? (found.value?.lines ?? []) : [];
-    let added = 0;
+    let added = earlier ?? 0;
     let begin: number | undefined = from;
     try {
       while (begin !== undefined && added < kHitsAtOnce) {
-        const answer: SearchHits = await search_log(job.id, task, attempt, pattern, begin, mine.signal);
+        const most = kHitsAtOnce - added;
+        const answer: SearchHits = await search_log(job.id, task, attempt, pattern, begin, most, mine.signal);
         if (mine.signal.aborted) return;
+        fault.value = null;
         const numbers = new Set(lines.map((line) => line.number));
         const fresh = answer.lines.filter((line) => !numbers.has(line.number));
         lines = [...lines, ...fresh];
@@ -325,7 +335,10 @@ function Hits({
         begin = answer.next !== undefined && answer.next > begin ? answer.next : undefined;
       }
     } catch (problem) {
-      if (!mine.signal.aborted) fault.value = problem;
+      if (mine.signal.aborted) return;
+      fault.value = problem;
+      const place = begin ?? from;
+      if (is_unreachable(problem)) retry.current = setTimeout(() => void load(place, added), kRetryPause);
     } finally {
       if (abort.current === mine) busy.value = false;
     }
@@ -333,7 +346,7 @@ function Hits({
   useEffect(() => {
     found.value = null;
     void load(0);
-    return () => abort.current?.abort();
+    return stop;
   }, [job.id, task, attempt, pattern]);
   const hits = useComputed(() => found.value?.lines.filter((line) => line.hit).length ?? 0);
   const in_utc = utc.value;

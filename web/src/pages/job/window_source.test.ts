@@ -107,6 +107,23 @@ test('a stopped source sends no requests', async () => {
   expect(asked.length).toBe(before);
 });
 
+test('a log that the server refuses for a while is followed again', async () => {
+  lines = 10;
+  const mine = source();
+  await settle();
+  const answer = fetch;
+  vi.stubGlobal('fetch', () => Promise.resolve(Response.json({detail: 'too many requests'}, {status: 429})));
+  await vi.advanceTimersByTimeAsync(1000);
+  expect((mine.fault as Error).message).toBe('too many requests');
+  vi.stubGlobal('fetch', answer);
+  lines = 20;
+  await vi.advanceTimersByTimeAsync(15_000);
+  await settle();
+  expect(mine.fault).toBeNull();
+  expect(mine.length).toBe(20);
+  mine.stop();
+});
+
 test('the lines of another attempt, or of a log that began anew, replace those of the same numbers', async () => {
   lines = 700;
   const mine = source();

@@ -15,6 +15,8 @@ interface Answer {
 
 const kBlock = 500;
 const kKept = 24;
+/** After an answer that is an error, such as that of a server with too many requests. */
+const kFaultPause = 15_000;
 
 export class WindowSource {
   total = 0;
@@ -160,8 +162,8 @@ export class WindowSource {
     } catch (fault) {
       this.failed(fault);
     }
-    if (this.abort.signal.aborted || (this.fault && this.started)) return;
-    const pause = !this.complete ? 50 : this.grows() && !document.hidden ? 1000 : 5000;
+    if (this.abort.signal.aborted) return;
+    const pause = this.fault ? kFaultPause : !this.complete ? 50 : this.grows() && !document.hidden ? 1000 : 5000;
     this.timer = setTimeout(() => {
       void this.poll();
     }, pause);
@@ -174,18 +176,19 @@ export interface SearchHits {
   complete: boolean;
 }
 
-/** The hits of a pattern in the whole log of a task, with the lines around them. */
+/** At most `most` hits of a pattern in the log of a task from line `from` on, with the lines around them. */
 export async function search_log(
   id: string,
   task: string,
   attempt: string,
   pattern: string,
   from: number,
+  most: number,
   signal: AbortSignal,
 ): Promise<SearchHits> {
   const answer = await get<Answer>(
     job_path(id, 'log-search'),
-    {task, attempt, q: pattern, regex: true, line: from, hits: 200, context: 2},
+    {task, attempt, q: pattern, regex: true, line: from, hits: most, context: 2},
     signal,
   );
   return {
