@@ -1,6 +1,6 @@
 """The scheduler: Kueue's benchmark workloads in real time, and the plain planner on a large cluster.
 
-    bench/scheduler.py [--only baseline|large|cycle|projects] [--rounds N]
+    bench/scheduler.py [--only baseline|large|cycle|projects|mixed] [--rounds N]
 
 baseline, large   kubernetes-sigs/kueue, test/performance/scheduler/configs/{baseline,large-scale}: the same cohorts,
                   queues, classes, intervals and run times, submitted within the process to the server's own
@@ -10,9 +10,10 @@ baseline, large   kubernetes-sigs/kueue, test/performance/scheduler/configs/{bas
 cycle             10,000 nodes with 8 GPUs, 100,000 gangs of 1 to 64 GPUs in 200 projects: a full plan, then the plan
                   after one job has ended, and the list of all waiting jobs. Only the scheduler: no store, no tasks.
 projects          The same with 10,000 projects.
+mixed             As cycle, but half of the gangs have time limits, and a quarter has a launcher beside its workers.
 
-The plans of cycle and projects are given in CPU time of their thread, which other programs disturb less than the time
-by the clock.
+The plans of cycle, projects and mixed are given in CPU time of their thread, which other programs disturb less than the
+time by the clock.
 """
 
 import argparse
@@ -132,7 +133,18 @@ def projects(rounds):
     print_table(rows_of_events(runs, AIM_EVENT_OF_PROJECTS_MS))
 
 
-PARTS = {"cycle": (cycle, 5), "projects": (projects, 1), "large": (large, 3), "baseline": (baseline, 1)}
+def mixed(rounds):
+    runs = [output_of("cycle", "--mixed", "10000", "100000", "200", "200", "20") for _ in range(rounds)]
+    print(f"10,000 nodes, 100,000 gangs, 200 projects, with time limits and launchers: {runs[0]['started']} start, "
+          f"{runs[0]['waiting']} wait; {rounds} run(s), in each {len(runs[0]['events_cpu_ms'])} ends")
+    events = [run["events_cpu_ms"] for run in runs]
+    print_table([row("full plan", [run["plan_s"] for run in runs], "s", 2),
+                 row("plan after an end", [statistics.median(one) for one in events], "ms", 2),
+                 row("plan after an end, p99", [percentile(one, 0.99) for one in events], "ms", 2)])
+
+
+PARTS = {"cycle": (cycle, 5), "projects": (projects, 1), "mixed": (mixed, 1), "large": (large, 3),
+         "baseline": (baseline, 1)}
 
 
 def main():

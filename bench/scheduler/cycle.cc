@@ -1,14 +1,17 @@
 // One scheduler with a large cluster and a long queue: measures a full plan, and then plans that
 // follow the end of a single job.
 //
-//   cycle NODES GANGS PROJECTS EVENTS [SETTLING]     10000 100000 200 1000
+//   cycle [--mixed] NODES GANGS PROJECTS EVENTS [SETTLING]     10000 100000 200 1000
 //
-// Gangs of 1 to 64 GPUs, drawn from a fixed seed: up to 8 GPUs in one task, more in tasks of 8.
-// They request about nine times the existing GPUs, so nearly all of them wait. Only the scheduler
-// runs here: no store, no tasks. Each plan is measured twice: by the clock, and by the CPU time of
-// the thread, which other programs disturb less. Before the events, it plans until nothing moves, or
-// SETTLING times: among thousands of projects, evening out takes thousands of plans. The digest of all plans shows whether two builds
-// decide the same.
+// Gangs of 1 to 64 GPUs, drawn from a fixed seed: up to 8 GPUs in one task, more in tasks of 8. They
+// request about nine times the existing GPUs, so nearly all of them wait. With --mixed, half of the
+// same gangs have time limits of 10 minutes to 24 hours, so that blocked gangs get reserved starts,
+// and a quarter of the gangs has a launcher without GPUs beside its workers.
+//
+// Only the scheduler runs here: no store, no tasks. Each plan is measured twice: by the clock, and by
+// the CPU time of the thread, which other programs disturb less. Before the events, it plans until
+// nothing moves, or SETTLING times: among thousands of projects, evening out takes thousands of
+// plans. The digest of all plans shows whether two builds decide the same.
 #include <time.h>
 
 #include <algorithm>
@@ -48,6 +51,26 @@ double cpu_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+/// What --mixed adds to the gangs. Draws from its own seed: otherwise, they are the same gangs.
+class Mixture {
+ public:
+  void add_to(Gang& gang) {
+    if (random_() % 2 == 0) {
+      constexpr int kLimitsInMinutes[] = {10, 30, 60, 240, 720, 1440};
+      gang.time_limit = std::chrono::minutes(kLimitsInMinutes[random_() % 6]);
+    }
+    if (random_() % 4 == 0) {
+      TaskGroup launcher{.launcher = true};
+      launcher.claim.cpu_milli = 2000;
+      launcher.claim.memory_bytes = 4LL << 30;
+      gang.groups.insert(gang.groups.begin(), launcher);
+    }
+  }
+
+ private:
+  std::mt19937 random_{3};
+};
+
 Gang gang_of(int number, int gpus, int project) {
   TaskGroup group;
   group.claim.gpus = std::min(gpus, kGpusPerNode);
@@ -74,21 +97,34 @@ std::vector<Project> equal_projects(int count, int total_gpus) {
   return projects;
 }
 
-void fill(Scheduler& scheduler, int nodes, int gangs, int projects) {
-  for (int i = 0; i < nodes; ++i)
+/// The numbers of the command line.
+struct Scale {
+  bool is_mixed = false;
+  int nodes = 0;
+  int gangs = 0;
+  int projects = 0;
+  int events = 0;
+  int most_to_settle = 10'000;
+};
+
+void fill(Scheduler& scheduler, const Scale& scale) {
+  for (int i = 0; i < scale.nodes; ++i)
     scheduler.set_node({.name = "n" + std::to_string(i),
                         .gpus = kGpusPerNode,
                         .cpu_milli = 128'000,
                         .memory_bytes = 1LL << 40});
-  scheduler.set_projects(equal_projects(projects, nodes * kGpusPerNode));
+  scheduler.set_projects(equal_projects(scale.projects, scale.nodes * kGpusPerNode));
   std::mt19937 random(1);
   std::vector<int> weights;
   for (const Shape& shape : kShapes) weights.push_back(shape.weight);
   std::discrete_distribution<int> shapes(weights.begin(), weights.end());
-  std::uniform_int_distribution<int> leaves(0, projects - 1);
-  for (int i = 0; i < gangs; ++i) {
+  std::uniform_int_distribution<int> leaves(0, scale.projects - 1);
+  Mixture mixture;
+  for (int i = 0; i < scale.gangs; ++i) {
     const int gpus = kShapes[shapes(random)].gpus;
-    scheduler.submit(gang_of(i, gpus, leaves(random)));
+    Gang gang = gang_of(i, gpus, leaves(random));
+    if (scale.is_mixed) mixture.add_to(gang);
+    scheduler.submit(std::move(gang));
   }
 }
 
@@ -178,10 +214,10 @@ void print_queue(const Scheduler& scheduler) {
   print_list("queue_page_cpu_ms", list_queue(scheduler, kPage));
 }
 
-int measure(int nodes, int gangs, int projects, int events, int most_to_settle) {
+int measure(const Scale& scale) {
   Scheduler scheduler;
   const auto told = Clock::now();
-  fill(scheduler, nodes, gangs, projects);
+  fill(scheduler, scale);
   const double submit_s = seconds_since(told);
 
   Time now{std::chrono::seconds(1000)};
@@ -191,19 +227,19 @@ int measure(int nodes, int gangs, int projects, int events, int most_to_settle) 
   const double plan_s = seconds_since(asked);
   const int started = running.take(scheduler, first);
   const auto unsettled = Clock::now();
-  const int settling = settle(scheduler, running, now, most_to_settle);
+  const int settling = settle(scheduler, running, now, scale.most_to_settle);
   const double settle_s = seconds_since(unsettled);
   const int evened_out = running.evictions();
 
   std::printf("{\"submit_s\": %.6f, \"plan_s\": %.6f, \"started\": %d, \"waiting\": %d, ", submit_s,
-              plan_s, started, gangs - started);
+              plan_s, started, scale.gangs - started);
   std::printf("\"settle_plans\": %d, \"settle_s\": %.4f, \"settle_evictions\": %d, ", settling,
               settle_s, evened_out);
   std::vector<double> wall_ms;
   std::vector<double> cpu_ms;
   std::mt19937 random(2);
   int follow_ups = 0;
-  for (int i = 0; i < events && !running.empty(); ++i) {
+  for (int i = 0; i < scale.events && !running.empty(); ++i) {
     const std::string id = running.draw(random);
     now += std::chrono::seconds(1);
     const auto begun = Clock::now();
@@ -225,11 +261,18 @@ int measure(int nodes, int gangs, int projects, int events, int most_to_settle) 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5 && argc != 6) {
-    std::fprintf(stderr, "usage: cycle NODES GANGS PROJECTS EVENTS [SETTLING]\n");
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  Scale scale;
+  scale.is_mixed = !arguments.empty() && arguments.front() == "--mixed";
+  if (scale.is_mixed) arguments.erase(arguments.begin());
+  if (arguments.size() != 4 && arguments.size() != 5) {
+    std::fprintf(stderr, "usage: cycle [--mixed] NODES GANGS PROJECTS EVENTS [SETTLING]\n");
     return 2;
   }
-  constexpr int kMostToSettle = 10'000;
-  return measure(std::atoi(argv[1]), std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]),
-                 argc == 6 ? std::atoi(argv[5]) : kMostToSettle);
+  scale.nodes = std::atoi(arguments[0].c_str());
+  scale.gangs = std::atoi(arguments[1].c_str());
+  scale.projects = std::atoi(arguments[2].c_str());
+  scale.events = std::atoi(arguments[3].c_str());
+  if (arguments.size() == 5) scale.most_to_settle = std::atoi(arguments[4].c_str());
+  return measure(scale);
 }

@@ -14,6 +14,7 @@ using testing::gang;
 using testing::Ids;
 using testing::kBuild;
 using testing::kBuildPreempt;
+using testing::kStart;
 using testing::node;
 using testing::project;
 using testing::promised;
@@ -515,6 +516,37 @@ TEST(Consolidate, MovesTwoWhereTheFirstTakesThePlaceOfTheSecond) {
     stage.leave(plan);
     EXPECT_EQ(started(stage.plan(kConsolidate)),
               most == 1 ? Ids{} : (Ids{"first", "new", "second"}));
+  }
+}
+
+// The move of "y" to the node of "x" and that of "x" to the node of "y" make a chain. One worker of
+// "x" is beyond the minimum, and could stay, but not while the others move.
+TEST(Consolidate, MovesAllTasksOfAGangThatCannotKeepItsMinimumMeanwhile) {
+  Node n0 = node("n0", 2);
+  n0.cpu_milli = 6000;
+  Node n1 = node("n1", 4);
+  n1.cpu_milli = 3000;
+  Stage stage({n0, n1}, {project("q", {.deserved = 6})});
+  Gang x = elastic(gang("x", "q", 1, 2, kBuildPreempt), 1);
+  x.groups[0].claim.cpu_milli = 1000;
+  x.groups.insert(x.groups.begin(), {.claim = {.gpus = 1, .cpu_milli = 500}, .launcher = true});
+  Gang y = gang("y", "q", 0);
+  y.groups[0].claim = {.gpu_share_milli = 500, .cpu_milli = 2000};
+  stage.run(x, {"n0", "n0", "n1"});
+  stage.run(gang("z", "q", 1), {"n1"});
+  stage.scheduler.adopt(y, {TaskPlace{.node = "n1", .devices = {2}, .share_milli = 500}}, kStart);
+  Gang wide = gang("wide", "q", 0, 2);
+  wide.groups[0].claim = {.gpu_share_milli = 300, .cpu_milli = 1000};
+  wide.groups.insert(wide.groups.begin(), {.claim = {.cpu_milli = 500}, .launcher = true});
+  stage.wait(wide);
+
+  const Plan plan = stage.plan();
+
+  ASSERT_EQ(evicted(plan), (Ids{"x", "y"}));
+  for (const Eviction& eviction : plan.evictions) {
+    const bool is_x = eviction.id == "x";
+    EXPECT_EQ(eviction.tasks, is_x ? (std::vector<int>{0, 1, 2}) : std::vector<int>{0});
+    EXPECT_EQ(eviction.moved, eviction.tasks);
   }
 }
 

@@ -200,7 +200,7 @@ class Consolidation {
     if (cycle_.options.most_consolidation_victims < 2) return std::nullopt;
     trial_.rollback(0);
     moved_.clear();
-    for (const EvictionUnit& first : movers_on(node)) {
+    for (const EvictionUnit& first : single_movers_on(node)) {
       if (chains_left_ <= 0) return std::nullopt;
       if (const auto* const seconds = seconds_for(first); seconds != nullptr) {
         for (const ClearableNode& second : *seconds) {
@@ -234,7 +234,7 @@ class Consolidation {
   }
 
   std::optional<Decision> find_chain(const EvictionUnit& first, const ClearableNode& node) {
-    for (const EvictionUnit& second : movers_on(node.node)) {
+    for (const EvictionUnit& second : single_movers_on(node.node)) {
       if (second.gang == first.gang || !clears(second, node)) continue;
       if (chains_left_-- <= 0) return std::nullopt;
       VictimSelection room(trial_, cycle_.options, pool_, asking_, false);
@@ -274,6 +274,21 @@ class Consolidation {
       }
       for (const int task : tasks) taken.insert({gang.number, task});
       units.push_back(unit_of(gang, pool_, std::move(tasks), !alone));
+    }
+    return units;
+  }
+
+  /// As movers_on(), but no unit relies on the units before it: a core has all tasks of its gang.
+  std::vector<EvictionUnit> single_movers_on(NodeIndex node) const {
+    std::vector<EvictionUnit> units = movers_on(node);
+    for (EvictionUnit& unit : units) {
+      if (!unit.core) continue;
+      std::vector<int> tasks;
+      for (size_t task = 0; task < unit.gang->tasks.size(); ++task) {
+        const bool runs = unit.gang->tasks[task].phase == TaskPhase::kRunning;
+        if (runs) tasks.push_back(static_cast<int>(task));
+      }
+      unit = unit_of(*unit.gang, pool_, std::move(tasks), true);
     }
     return units;
   }

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <iterator>
 #include <tuple>
+#include <utility>
 
 #include "schedule/explain.h"
 #include "schedule/gang_books.h"
 #include "schedule/reservation.h"
+#include "schedule/reserved_limits.h"
 
 namespace muster::schedule {
 
@@ -329,28 +331,32 @@ class Allocation {
       order_.drop(waiting);
       return false;
     }
-    if (is_held_at_limit(waiting, gang)) return false;
+    if (const GangState* const reserved = held_at_any_limit(waiting, gang)) {
+      waiting.held_by = ref_to(reserved->gang);
+      set_verdict(pool_, waiting, Constraint::kReserved);
+      if (pass_reservations(waiting)) return true;
+      order_.drop(waiting);
+      return false;
+    }
     if (try_start(waiting, gang)) return true;
     refuse_room(waiting);
     hold_room_for(waiting);
     if (!waiting.only_grows()) {
       reservations_.blocked(request_of(cycle_.options, gang, pool_, waiting.key.ask.counts));
     }
-    if (pass_reservations(waiting)) return true;
+    if (waiting.ask->only_reserved && pass_reservations(waiting)) return true;
     order_.drop(waiting);
     return false;
   }
 
-  /// Whether the gang has to leave the rest of a limit or quota to a gang with a reservation.
-  bool is_held_at_limit(WaitClass& waiting, GangState& gang) {
-    if (pool_.kept.empty()) return false;
-    const GangState* const reserved =
-        held_at_limit(pool_, request_of(cycle_.options, gang, pool_, waiting.key.ask.counts));
-    if (reserved == nullptr) return false;
-    waiting.held_by = ref_to(reserved->gang);
-    set_verdict(pool_, waiting, Constraint::kReserved);
-    order_.drop(waiting);
-    return true;
+  /// The gang with a reservation to which this gang has to leave the rest of a limit or quota;
+  /// nullptr: none.
+  const GangState* held_at_any_limit(const WaitClass& waiting, GangState& gang) {
+    if (pool_.kept.empty() && !reservations_.any_with_start()) return nullptr;
+    const PlacementRequest request =
+        request_of(cycle_.options, gang, pool_, waiting.key.ask.counts);
+    const GangState* const reserved = held_at_limit(pool_, request);
+    return reserved != nullptr ? reserved : held_at_later_limit(pool_, request, cycle_.now);
   }
 
   bool try_start(WaitClass& waiting, GangState& gang) {
@@ -382,7 +388,18 @@ class Allocation {
     waiting.ask->shortage = placed.shortage;
     waiting.ask->only_reserved = placed.only_reserved;
     waiting.held_by = placed.held_by;
+    const bool none_is_open = placed.shortage && placed.shortage->nodes == 0;
+    if (std::exchange(waiting.ask->none_is_open, none_is_open) != none_is_open) {
+      tell_anew(*waiting.ask);
+    }
     return placed;
+  }
+
+  void tell_anew(SharedRequest& ask) {
+    for (WaitClass* const waiting : ask.classes) {
+      waiting->changed = true;
+      pool_.tell_later(*waiting);
+    }
   }
 
   /// Looks only at the classes of the request for which something changes.
@@ -409,13 +426,14 @@ class Allocation {
 
   /// Behind a head that has to honour a reservation, one that ends before it starts.
   bool pass_reservations(WaitClass& waiting) {
-    if (!waiting.ask->only_reserved || !reservations_.any_with_start()) return false;
+    if (!reservations_.any_with_start()) return false;
     const Time latest = *reservations_.latest_start();
     int left = kMostLookedAtToPass;
     for (GangState* const gang : waiting.waiters) {
       if (left-- == 0) return false;
       const std::optional<Milliseconds>& limit = gang->gang.time_limit;
       if (!limit || cycle_.now + *limit > latest) continue;
+      if (held_at_any_limit(waiting, *gang) != nullptr) continue;
       if (try_start(waiting, *gang)) return true;
     }
     return false;

@@ -144,6 +144,7 @@ class VictimSelection {
   bool is_core_evicted(const GangState& gang) const;
   bool give_back(Victim& victim);
   bool is_fair(const std::vector<EvictedTasks>& evicted) const;
+  bool could_take_back(const EvictedTasks& one, ProjectIndex victim) const;
   bool leaves_limits() const;
   bool is_on_the_nodes(const EvictionUnit& unit) const;
   std::vector<Leaving> leaving_gangs() const;

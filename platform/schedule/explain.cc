@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <tuple>
+#include <variant>
 
 #include "schedule/cycle.h"
 #include "schedule/reservation.h"
+#include "schedule/reserved_limits.h"
 #include "schedule/trial.h"
 
 namespace muster::schedule {
@@ -378,7 +380,8 @@ std::vector<job::HeldByOthers> holders_of(const Pool& pool, const PlacementReque
 }
 
 // Reporting to waiting gangs why they wait. The reason is computed once for a class of equal gangs.
-// Only a changed constraint is reported again, because amounts change all the time.
+// Only a changed constraint is reported again, because amounts change all the time, and that all
+// nodes of a gang were cordoned, or no longer are.
 
 namespace {
 
@@ -389,8 +392,11 @@ constexpr int kMostToldAnew = 8;
 using SharedVerdict = std::shared_ptr<const WaitVerdict>;
 
 void tell(Cycle& cycle, GangState& gang, const SharedVerdict& verdict) {
-  if (gang.told == verdict->constraint) return;
-  gang.told = verdict->constraint;
+  const auto* const no_room = std::get_if<job::NoRoom>(&verdict->reason.what);
+  const ToldReason reason{.constraint = verdict->constraint,
+                          .none_is_open = no_room != nullptr && no_room->nodes == 0};
+  if (gang.told == reason) return;
+  gang.told = reason;
   cycle.plan.waits.push_back({gang.gang.id, verdict});
 }
 

@@ -72,8 +72,8 @@ class NodeTable {
   NodeIndex set(const Node& node);
   void remove(NodeIndex node);
 
-  /// The sum of all nodes that are not cordoned.
-  const Amounts& total() const { return total_; }
+  /// The sum of all nodes that are not cordoned, at most kUnlimited of each.
+  Amounts total() const { return total_.clamped(); }
   const std::vector<KindEntry>& kinds() const { return kinds_; }
   /// Adds these labels, which a gang requires, to the node kinds. Labels with a different value on
   /// almost every node, such as a host name, are not added: each node would be a kind of its own.
@@ -113,7 +113,7 @@ class NodeTable {
   std::map<std::string, bool> asked_labels_;  ///< label -> whether kinds contain it
   std::map<int64_t, int> gpu_memories_;       ///< GPU memory -> number of nodes
   std::set<NodeIndex> silent_;
-  Amounts total_;
+  WideAmounts total_;
 };
 
 /// Whether the node has never answered, so that its resources, labels and GPU model are not known.

@@ -37,6 +37,7 @@ bool holds(const NodeRoom& room, const Booking& booking) {
 /// Whether more than all is taken of what `booking`, which is in the books, needs.
 bool is_overbooked(const NodeRoom& room, const Booking& booking) {
   if (room.task_slots < 0 || room.cpu_milli < 0 || room.memory_bytes < 0) return true;
+  if (room.lacks_devices && booking.devices != 0) return true;
   for (uint64_t devices = booking.devices; devices != 0; devices &= devices - 1) {
     const auto device = static_cast<size_t>(std::countr_zero(devices));
     if (device >= room.devices.size() || room.devices[device] < 0) return true;
@@ -245,7 +246,8 @@ bool Nodes::can_claim_reserved(const Booking& booking) const {
   if (entry.spec->cordoned) return false;
   NodeRoom room;
   free_room(*entry.spec, entry.now, room);
-  return holds(room, booking);
+  const bool lacks_gpus = room.lacks_devices && booking.devices != 0;
+  return !lacks_gpus && holds(room, booking);
 }
 
 bool Nodes::has_reserved(const Booking& booking) const {

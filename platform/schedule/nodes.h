@@ -121,7 +121,7 @@ class Nodes {
   /// the nodes and bookings alone, not on their history. `visit` must not change bookings.
   void each_set(FreeWhen room, const std::function<bool(const NodeSet&)>& visit);
 
-  /// The sum of all nodes that are not cordoned.
+  /// The sum of all nodes that are not cordoned, at most kUnlimited of each.
   Amounts total() const;
   /// What is free on all nodes that are not cordoned; over-booked devices and nodes count as zero.
   Amounts free_in_all(FreeWhen room);

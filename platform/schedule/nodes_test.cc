@@ -199,6 +199,18 @@ TEST(Nodes, ACordonedNodeGetsNoTasksAndKeepsItsTasks) {
   EXPECT_EQ(nodes.free_devices(0, FreeWhen::kLater), (std::vector<int>{0, 0}));
 }
 
+TEST(Nodes, TheTotalIsUnlimitedWhereItsSumIsTooLarge) {
+  constexpr int64_t kHuge = int64_t{1} << 60;
+  Nodes nodes;
+  for (int i = 0; i < 9; ++i) {
+    nodes.set({.name = std::to_string(i), .gpus = 1, .memory_bytes = kHuge});
+  }
+  EXPECT_EQ(nodes.total(), (Amounts{9000, 0, kUnlimited}));
+
+  for (int i = 1; i < 9; ++i) nodes.remove(i);
+  EXPECT_EQ(nodes.total(), (Amounts{1000, 0, kHuge}));
+}
+
 TEST(Nodes, ANodeThatComesBackSmallerHasLessThanNothingFree) {
   Nodes nodes = nodes_of({node_of("a", 4, 8)});
   nodes.book({.node = 0, .devices = 0b1100, .share_milli = kWholeGpu, .cpu_milli = 6000});

@@ -69,6 +69,14 @@ struct PoolEntry {
   WaitClass* waits_in = nullptr;
 };
 
+/// What makes a reason another one; its amounts change all the time.
+struct ToldReason {
+  Constraint constraint = Constraint::kNone;
+  bool none_is_open = false;  ///< every node that the gang may use is closed
+
+  bool operator==(const ToldReason&) const = default;
+};
+
 /// A gang as the scheduler tracks it: the resources that each task holds or was promised.
 struct GangState {
   Gang gang;
@@ -84,7 +92,7 @@ struct GangState {
   std::optional<Time> stale_since;
   std::optional<Time> not_before;   ///< does not start before
   std::optional<Time> cools_until;  ///< was evicted, and evicts no gang before
-  std::optional<Constraint> told;   ///< the constraint that was last reported
+  std::optional<ToldReason> told;   ///< what was last reported
   uint64_t started_in = 0;          ///< number of the last plan that started tasks of it
   size_t start_in_plan = 0;         ///< index of that start in the plan
   std::optional<VictimKey> core;    ///< as entered in ProjectQueue::cores
@@ -151,6 +159,7 @@ struct SharedRequest {
   Amounts least_charge = kBoundless;  ///< no class of it, past or present, is charged less
   std::optional<Shortage> shortage;   ///< why it does not fit now; nothing: unknown
   bool only_reserved = false;         ///< it fits, but only on reserved resources
+  bool none_is_open = false;          ///< the last shortage: each node it may use is closed
   uint64_t consolidation_failed = 0;  ///< Pool::epoch at that time
 };
 

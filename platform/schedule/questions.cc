@@ -6,6 +6,7 @@
 #include "schedule/eviction.h"
 #include "schedule/explain.h"
 #include "schedule/gang_books.h"
+#include "schedule/reserved_limits.h"
 
 namespace muster::schedule {
 
@@ -231,6 +232,7 @@ class Outlook {
     if (held_at_limit(pool, request) != nullptr) return false;
     Reservations reservations(cycle_, pool);
     keep_room_for_those_before(cycle_, pool, *request.entry.waits_in, reservations);
+    if (held_at_later_limit(pool, request, cycle_.now) != nullptr) return false;
     const Reservations::Placed placed = reservations.place(request);
     if (!placed.bookings) return false;
     PlannedStart start{.id = gang_.gang.id, .tasks = open_tasks(gang_, request.counts)};

@@ -6,6 +6,7 @@
 
 #include "schedule/explain.h"
 #include "schedule/gang_books.h"
+#include "schedule/reserved_limits.h"
 #include "schedule/trial.h"
 
 namespace muster::schedule {
@@ -61,6 +62,9 @@ PlacementRequest request_of(const Options& options, GangState& gang, const Pool&
 std::optional<ShadowStart> shadow_start(Pool& pool, const PlacementRequest& request, Time now) {
   Trial trial(pool);
   lift_own(trial, pool, request.gang);
+  for (const Reservation& timed : pool.timed) {
+    if (timed.gang != &request.gang) count_in_ledger(trial, pool, timed);
+  }
   ShadowStart shadow{.start = now};
   // An attempt to place the gang costs more than a look at what is free in total, at most.
   const Amounts least = least_needed(request);
@@ -152,6 +156,8 @@ void settle_yielding(Pool& pool, const std::vector<NodeIndex>& nodes) {
   }
 }
 
+}  // namespace
+
 void add_reservation(Pool& pool, std::vector<Reservation>& to, Reservation reservation) {
   for (const Booking& booking : reservation.bookings) pool.nodes.keep(booking);
   reservation.nodes = different_nodes(reservation.bookings);
@@ -162,8 +168,6 @@ void add_reservation(Pool& pool, std::vector<Reservation>& to, Reservation reser
   to.push_back(std::move(reservation));
   settle_yielding(pool, to.back().nodes);
 }
-
-}  // namespace
 
 Reservations::Reservations(const Cycle& cycle, Pool& pool) : cycle_(cycle), pool_(pool) {}
 
@@ -193,12 +197,11 @@ std::vector<bool> Reservations::honoured_by(const PlacementRequest& request,
     if (!within_quota) within_quota = is_within_quota(request);
     return *within_quota;
   };
-  const std::optional<Milliseconds>& limit = request.gang.gang.time_limit;
   for (size_t i = 0; i < existing.size(); ++i) {
     const Reservation& reservation = *existing[i];
     if (reservation.gang == &request.gang) continue;
     if (reservation.start) {
-      honoured[i] = !limit || cycle_.now + *limit > *reservation.start;
+      honoured[i] = !ends_before(cycle_.now, request, reservation);
     } else {
       honoured[i] =
           reservation.leaf == request.entry.leaf || reservation.within_quota || !is_within();
@@ -386,57 +389,6 @@ bool review_reservations(Pool& pool) {
   return !over.empty();
 }
 
-// A reservation also covers what the gang will take of its project's limit and quota.
-
-namespace {
-
-/// What the gang with the reservation counts in the ledger when it starts.
-Amounts charge_of_reserved(const Pool& pool, const Reservation& kept) {
-  const PoolEntry& entry = entry_in(*kept.gang, pool);
-  return entry.waits_in == nullptr ? Amounts{} : charge_of(entry, entry.waits_in->key.ask.counts);
-}
-
-/// The project that has the gangs of both projects, at the lowest level; kNoProject: none.
-ProjectIndex common_project(const Ledger& ledger, ProjectIndex one, ProjectIndex other) {
-  if (one == other) return one;
-  const ProjectIndex sibling = ledger.siblings_above(one, other).first;
-  return sibling == kNoProject ? kNoProject : ledger.parent(sibling);
-}
-
-}  // namespace
-
-std::vector<const Reservation*> respected_limits(const Pool& pool,
-                                                 const PlacementRequest& request) {
-  std::vector<const Reservation*> respected;
-  std::optional<bool> is_over;
-  for (const Reservation& kept : pool.kept) {
-    if (kept.gang == &request.gang) break;  // the others are younger
-    if (!is_over && kept.leaf != request.entry.leaf && !kept.within_quota) {
-      is_over = pool.ledger.order_key(request.entry.leaf, request.charge).over_deserved_with_job;
-    }
-    const bool is_respected = kept.leaf == request.entry.leaf || kept.within_quota || *is_over;
-    if (is_respected) respected.push_back(&kept);
-  }
-  return respected;
-}
-
-bool may_start_reserved(const Pool& pool, const Reservation& kept) {
-  return !pool.ledger.refuses(kept.leaf, charge_of_reserved(pool, kept),
-                              kept.gang->gang.preemptible);
-}
-
-const GangState* held_at_limit(const Pool& pool, const PlacementRequest& request) {
-  if (pool.kept.empty()) return nullptr;
-  for (const Reservation* const kept : respected_limits(pool, request)) {
-    const ProjectIndex common = common_project(pool.ledger, kept->leaf, request.entry.leaf);
-    // Only gangs that are not preemptible count against a quota.
-    const bool preemptible = kept->gang->gang.preemptible || request.gang.gang.preemptible;
-    const Amounts both = request.charge + charge_of_reserved(pool, *kept);
-    if (pool.ledger.refuses(common, both, preemptible)) return kept->gang;
-  }
-  return nullptr;
-}
-
 // Promises and reservations on a node that has become too small.
 
 void drop_lost_promise(Pool& pool, GangState& gang) {
@@ -495,148 +447,6 @@ bool has_wrong_node_books(Pool& pool) {
     for (const Booking& booking : kept.bookings) fresh.keep(there(booking));
   }
   return !(fresh == pool.nodes);
-}
-
-// Reservations for gangs that have waited too long while the ends of running gangs are unknown.
-
-namespace {
-
-bool may_lose_patience(const WaitClass& waiting) {
-  const bool waits_for_room = waiting.constraint == Constraint::kRoom ||
-                              waiting.constraint == Constraint::kTopology ||
-                              waiting.constraint == Constraint::kReserved;
-  return waits_for_room && !waiting.only_grows();
-}
-
-bool is_kept_room(const Pool& pool, const GangState& gang) {
-  return std::any_of(pool.kept.begin(), pool.kept.end(),
-                     [&](const Reservation& kept) { return kept.gang == &gang; });
-}
-
-/// How long a gang would wait for a node. Nodes with the shortest wait are chosen first.
-struct NodeWait {
-  bool unknown_end = false;
-  Time last_end{};
-  int64_t busy_gpu_milli = 0;
-  NodeIndex node = -1;
-
-  auto operator<=>(const NodeWait&) const = default;
-};
-
-std::vector<NodeWait> waits_for_nodes(const Pool& pool) {
-  std::vector<NodeWait> waits;
-  for (const NodeIndex node : pool.nodes.all()) {
-    NodeWait wait{.node = node};
-    if (static_cast<size_t>(node) < pool.tenants.size()) {
-      for (const Tenant& tenant : pool.tenants[static_cast<size_t>(node)]) {
-        const TaskState& task = tenant.gang->tasks[static_cast<size_t>(tenant.task)];
-        if (task.phase != TaskPhase::kRunning) continue;
-        wait.unknown_end = wait.unknown_end || !tenant.gang->expected_end;
-        if (tenant.gang->expected_end) {
-          wait.last_end = std::max(wait.last_end, *tenant.gang->expected_end);
-        }
-        wait.busy_gpu_milli +=
-            int64_t{task.held.share_milli} * __builtin_popcountll(task.held.devices);
-      }
-    }
-    waits.push_back(wait);
-  }
-  std::sort(waits.begin(), waits.end());
-  return waits;
-}
-
-/// The placement of the gang on the first nodes of `waits`, as if their tasks had ended; `emptied`
-/// gets these nodes.
-std::optional<std::vector<Booking>> choose_room(Pool& pool, const PlacementRequest& request,
-                                                const std::vector<NodeWait>& waits,
-                                                std::vector<NodeIndex>& emptied) {
-  Trial trial(pool);
-  std::vector<Claim> claims;
-  for (size_t group = 0; group < request.counts.size(); ++group) {
-    if (request.counts[group] > 0) claims.push_back(request.gang.gang.groups[group].claim);
-  }
-  for (const NodeWait& wait : waits) {
-    emptied.push_back(wait.node);
-    for (const Tenant& tenant : pool.tenants_of(wait.node)) {
-      const TaskState& task = tenant.gang->tasks[static_cast<size_t>(tenant.task)];
-      // The gang's own tasks continue.
-      const bool ends = task.phase == TaskPhase::kRunning && tenant.gang != &request.gang;
-      if (ends) trial.begin_release(task.held);
-    }
-    if (!might_hold_one(pool.nodes, wait.node, claims, FreeWhen::kLater)) continue;
-    auto placed = trial.place_later(request.gang.gang, request.counts, request.packing,
-                                    held_bookings(request.gang));
-    if (placed) return *std::move(placed);
-  }
-  return std::nullopt;
-}
-
-void keep_room(Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& waiting,
-               const std::vector<NodeWait>& waits) {
-  const PlacementRequest request = request_of(cycle.options, gang, pool, waiting.key.ask.counts);
-  // A gang that started in this plan may have used up the limit.
-  if (pool.ledger.refuses(waiting.leaf, request.charge, gang.gang.preemptible)) return;
-  std::vector<NodeIndex> emptied;
-  std::optional<std::vector<Booking>> room = choose_room(pool, request, waits, emptied);
-  if (!room) return;
-  const bool within_quota =
-      !pool.ledger.order_key(waiting.leaf, request.charge).over_deserved_with_job;
-  add_reservation(pool, pool.kept,
-                  {.gang = &gang,
-                   .leaf = waiting.leaf,
-                   .bookings = *std::move(room),
-                   .within_quota = within_quota,
-                   .emptied = std::move(emptied)});
-}
-
-/// Whether a gang can get a reservation now; else looks again when the next gang's patience is
-/// over.
-bool anybody_lost_patience(const Cycle& cycle, Pool& pool) {
-  bool any = false;
-  for (const ProjectQueue& queue : pool.queues) {
-    for (const auto& [key, waiting] : queue.classes) {
-      if (waiting->waiters.empty() || !may_lose_patience(*waiting)) continue;
-      const GangState& head = waiting->head();
-      if (is_kept_room(pool, head)) continue;
-      const Time until = head.gang.submitted + cycle.options.patience;
-      if (until <= cycle.now) {
-        any = true;
-      } else {
-        pool.look_again_at(until);
-      }
-    }
-  }
-  return any;
-}
-
-}  // namespace
-
-void lose_patience(Cycle& cycle, Pool& pool) {
-  // What these leave goes to other gangs in the next plan.
-  if (review_reservations(pool)) pool.look_again_at(cycle.now);
-  const auto most = static_cast<size_t>(std::max(cycle.options.reservations, 0));
-  if (cycle.options.policy == Policy::kFifo || pool.kept.size() >= most) return;
-  if (!anybody_lost_patience(cycle, pool)) return;
-  ServeOrder order(pool, cycle.options.policy);
-  for (const ProjectQueue& queue : pool.queues) {
-    for (const auto& [key, waiting] : queue.classes) {
-      if (may_lose_patience(*waiting)) order.add(*waiting);
-    }
-  }
-  std::vector<NodeWait> waits;  // the same for all gangs, because a reservation ends no task
-  for (size_t seen = 0; seen < most && pool.kept.size() < most; ++seen) {
-    WaitClass* const waiting = order.top();
-    if (waiting == nullptr) return;
-    GangState& gang = waiting->head();
-    const bool lost = gang.gang.submitted + cycle.options.patience <= cycle.now;
-    const bool may_get_one = lost && !is_kept_room(pool, gang);
-    if (may_get_one && held_at_limit(pool, request_of(cycle.options, gang, pool,
-                                                      waiting->key.ask.counts)) == nullptr) {
-      if (waits.empty()) waits = waits_for_nodes(pool);
-      keep_room(cycle, pool, gang, *waiting, waits);
-    }
-    order.drop(*waiting);
-  }
 }
 
 }  // namespace muster::schedule

@@ -99,17 +99,8 @@ class Reservations {
   int blocked_ = 0;
 };
 
-/// The reservations of gangs past their patience that the gang must not break by the use of a limit
-/// or quota. A gang that has a reservation itself must respect the older ones.
-std::vector<const Reservation*> respected_limits(const Pool& pool, const PlacementRequest& request);
-/// Whether no limit or quota keeps the gang with the reservation from starting.
-bool may_start_reserved(const Pool& pool, const Reservation& kept);
-/// The gang that could not use its reservation if this gang started first, because a limit or quota
-/// does not suffice for both; nullptr: none.
-const GangState* held_at_limit(const Pool& pool, const PlacementRequest& request);
-
-/// Makes reservations for gangs past their patience, after review_reservations().
-void lose_patience(Cycle& cycle, Pool& pool);
+/// Adds to `to`, which is Pool::kept or Pool::timed, and keeps the resources on the nodes.
+void add_reservation(Pool& pool, std::vector<Reservation>& to, Reservation reservation);
 /// Drops the reservations of gangs that no longer wait, that request another number of tasks, or
 /// that a limit or quota keeps from starting; and determines again which others are within the
 /// quota. Returns whether any was dropped.

@@ -286,6 +286,64 @@ TEST_F(AtTheLimit, TheReservationEndsWithItsGang) {
   EXPECT_EQ(started(stage_.plan()), (Ids{"small"}));
 }
 
+/// "t" of project p runs for 100 s on six of ten GPUs, and "wide" of project q, whose limit is six
+/// GPUs, is to start after it.
+class AtTheLaterLimit : public ::testing::Test {
+ protected:
+  AtTheLaterLimit() {
+    stage_.run(limited(gang("t", "p", 6), seconds(101)), {"n0"});
+    stage_.wait(gang("wide", "q", 6));
+  }
+
+  Stage stage_{{node("n0", 8), node("n1", 2)},
+               {project("p", {.deserved = 8}), project("q", {.deserved = 6, .limit = 6})}};
+};
+
+TEST_F(AtTheLaterLimit, AReservedStartAlsoCoversTheLimitOfTheProject) {
+  stage_.wait(gang("small", "q", 2));
+  const Plan plan = stage_.plan();
+  EXPECT_EQ(started(plan), (Ids{})) << "the limit would not suffice for both";
+  const Told reason = reason_of(plan, "small");
+  EXPECT_EQ(reason.constraint, Constraint::kReserved) << reason.text;
+  EXPECT_NE(reason.text.find("'wide'"), std::string::npos) << reason.text;
+
+  stage_.wait(gang("other", "p", 2));
+  EXPECT_EQ(started(stage_.plan()), (Ids{"other"})) << "another project has another limit";
+  stage_.end("t");
+  EXPECT_EQ(started(stage_.plan()), (Ids{"wide"}));
+  stage_.end("wide");
+  EXPECT_EQ(started(stage_.plan()), (Ids{"small"}));
+}
+
+TEST_F(AtTheLaterLimit, GangsThatEndBeforeTheReservedStartUseTheLimit) {
+  stage_.wait(gang("small", "q", 2));
+  stage_.wait(limited(gang("short", "q", 2), seconds(100)));
+
+  EXPECT_EQ(started(stage_.plan()), (Ids{"short"}));
+}
+
+TEST_F(AtTheLaterLimit, WhatEndsBeforeTheReservedStartLeavesItsLimit) {
+  stage_.run(limited(gang("ends", "q", 2), seconds(51)), {"n1"});
+  stage_.scheduler.set_projects(
+      {project("p", {.deserved = 8}), project("q", {.deserved = 6, .limit = 8})});
+  stage_.wait(gang("small", "q", 2));
+
+  EXPECT_EQ(started(stage_.plan()), (Ids{"small"}));
+}
+
+// The second gang cannot start when the tasks on its nodes end: by then, the first one has the limit.
+TEST(Starvation, NothingIsReservedForAGangThatALimitKeepsFromItsStart) {
+  Stage stage({node("n0", 8), node("n1", 8)},
+              {project("p", {.deserved = 8}), project("q", {.deserved = 8, .limit = 8})});
+  stage.run(limited(gang("t0", "p", 8), seconds(101)), {"n0"});
+  stage.run(limited(gang("t1", "p", 4), seconds(101)), {"n1"});
+  stage.wait(gang("first", "q", 8));
+  stage.wait(gang("second", "q", 7));
+  stage.wait(gang("other", "p", 4));
+
+  EXPECT_EQ(started(stage.plan()), (Ids{"other"}));
+}
+
 TEST(Starvation, AMoreImportantGangOfTheProjectTakesTheLimitNotByEvictionEither) {
   Stage stage({node("n0", 8)},
               {project("p", {.deserved = 8}), project("q", {.deserved = 5, .limit = 5})});

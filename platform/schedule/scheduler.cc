@@ -6,6 +6,7 @@
 #include "schedule/cluster.h"
 #include "schedule/cycle.h"
 #include "schedule/gang_books.h"
+#include "schedule/patience.h"
 #include "schedule/reservation.h"
 
 namespace muster::schedule {

@@ -554,6 +554,30 @@ TEST(BadLuck, APromiseOfGpusThatADevicePluginGaveToOthersIsReleased) {
   EXPECT_EQ(started(stage.plan()), (Ids{"z"}));
 }
 
+TEST(BadLuck, AnUnusedPartOfAGpuIsPromisedNoLongerWhenTheNodeLacksGpusForItsTasks) {
+  Stage stage({with_a_plugin(2)}, one_project());
+  const auto part = [](const std::string& id, int milli, int tasks, int priority) {
+    Gang one = gang(id, "q", 0, tasks, priority);
+    one.groups[0].claim.gpu_share_milli = milli;
+    return one;
+  };
+  stage.wait(part("a", 600, 2, testing::kBuildPreempt));
+  ASSERT_EQ(started(stage.plan()), (Ids{"a"}));
+  stage.wait(part("b", 300, 2, testing::kTrain));
+  ASSERT_EQ(started(stage.plan()), (Ids{"b"}));
+  stage.wait(part("c", 400, 1, testing::kBuildPreempt));
+  const Plan plan = stage.plan();
+  ASSERT_EQ(promised(plan), (Ids{"c"}));
+
+  stage.scheduler.set_node(with_a_plugin(1));
+  stage.leave(plan);
+  EXPECT_EQ(started(stage.plan()), (Ids{})) << "the tasks of a hold two GPUs";
+  EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
+
+  stage.scheduler.set_node(with_a_plugin(2));
+  EXPECT_EQ(started(stage.plan()), (Ids{"c"}));
+}
+
 TEST(BadLuck, ANodeThatComesBackSmallerTakesNothingNew) {
   Stage stage({node("n0", 4)}, one_project());
   stage.run(gang("a", "q", 3), {"n0"});
@@ -649,6 +673,28 @@ TEST(BadLuck, AGangThatJoinsOthersWhoseLimitWasJustRaisedHasAReason) {
                                     [](const WaitingGang& one) { return one.id == "p3"; });
   ASSERT_NE(told_p3, plan.waits.end());
   EXPECT_NE(told(*told_p3->verdict).text, "");
+}
+
+TEST(Scheduler, SaysAnewWhyAGangWaitsWhenItsOnlyNodeIsCordonedAndWhenItNoLongerIs) {
+  Stage stage({node("n0", 1)}, one_project());
+  stage.run(gang("a", "q", 1), {"n0"});
+  stage.wait(gang("b", "q", 1));
+  const auto told_b = [&] {
+    const Plan plan = stage.plan();
+    const auto found = std::find_if(plan.waits.begin(), plan.waits.end(),
+                                    [](const WaitingGang& one) { return one.id == "b"; });
+    return found == plan.waits.end() ? "" : told(*found->verdict).text;
+  };
+  EXPECT_EQ(told_b(), "needs 1 GPU; the only node lacks GPUs (0 GPUs free)");
+
+  Node cordoned = node("n0", 1);
+  cordoned.cordoned = true;
+  stage.scheduler.set_node(cordoned);
+  EXPECT_EQ(told_b(), "needs 1 GPU; the only node that it may use is cordoned (pool default)");
+  stage.scheduler.set_node(node("n0", 1));
+  EXPECT_EQ(told_b(), "needs 1 GPU; the only node lacks GPUs (0 GPUs free)");
+  stage.scheduler.set_node(node("n0", 1));
+  EXPECT_EQ(told_b(), "");
 }
 
 TEST(Scheduler, BackfillServesManyProjectsInOrderOfSubmission) {

@@ -142,7 +142,8 @@ TEST(ShortageReason, ReportsThatNoNodeIsEligible) {
   gang.excluded_nodes = {"n1", "n2"};
   EXPECT_EQ(shortage_reason(gang, shortage, kNeverEver).text,
             "can never start here: needs 1 GPU; there is no node that it may use (pool fast or "
-            "slow, GPU model A100 or H100, label disk=ssd, label zone=a and not n1 or n2)");
+            "slow, GPU model A100 or H100, label disk=ssd, label zone=a and not n1 or n2, "
+            "excluded by its rule avoid-node)");
 }
 
 TEST(ShortageReason, CountsTheCordoned) {

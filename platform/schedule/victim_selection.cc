@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "schedule/eviction.h"
+#include "schedule/reserved_limits.h"
 
 namespace muster::schedule {
 
@@ -168,9 +169,19 @@ std::optional<Decision> VictimSelection::decide(std::vector<EvictedTasks> evicte
 bool VictimSelection::is_fair(const std::vector<EvictedTasks>& evicted) const {
   if (!must_be_fair_) return true;
   return std::all_of(evicted.begin(), evicted.end(), [&](const EvictedTasks& one) {
-    return one.moves_whole() || pool_.ledger.is_fair_between(asking_.entry.leaf, asking_.charge,
-                                                             entry_in(*one.gang, pool_).leaf);
+    if (one.moves_whole()) return true;
+    const ProjectIndex victim = entry_in(*one.gang, pool_).leaf;
+    return pool_.ledger.is_fair_between(asking_.entry.leaf, asking_.charge, victim) &&
+           !could_take_back(one, victim);
   });
+}
+
+/// Whether the victim could reclaim what the evicted tasks held from the gang that starts. So it is
+/// where a project is over its share of one resource and, once evicted, within its quota of another.
+bool VictimSelection::could_take_back(const EvictedTasks& one, ProjectIndex victim) const {
+  const Amounts lost = unit_of(*one.gang, pool_, one.tasks, false).amounts;
+  return pool_.ledger.may_reclaim(victim, lost, one.gang->gang.preemptible) &&
+         pool_.ledger.may_take(victim, lost, asking_.entry.leaf);
 }
 
 /// Whether the gangs whose reservations this gang has to respect may still start.

@@ -112,12 +112,12 @@ class Reader {
 Result<std::vector<TraceJob>> parse_trace(std::string_view text) {
   MUSTER_TRY(const CsvTable table,
              parse_csv(text, kWhat, {"submit_s", "duration_s", "gpus", "project"}));
-  std::vector<Fault> faults;
+  std::vector<Fault> faults = table.faults;
   Reader reader(table, faults);
   std::vector<TraceJob> jobs;
   jobs.reserve(table.rows.size());
   for (const CsvRow& row : table.rows) jobs.push_back(reader.read(row));
-  if (jobs.empty()) faults.push_back({.what = "it contains no job"});
+  if (jobs.empty() && faults.empty()) faults.push_back({.what = "it contains no job"});
   if (!faults.empty()) return csv_error(kWhat, std::move(faults));
   return jobs;
 }
@@ -259,6 +259,7 @@ base::Result<CsvTable> parse_csv(std::string_view text, std::string_view what,
     for (const std::string& name : header->cells) table.columns.emplace_back(without_blanks(name));
   }
   check_columns(table, required_columns, faults);
+  const bool has_columns = faults.empty();
   while (std::optional<CsvRow> row = reader.next(faults)) {
     if (row->cells.size() != table.columns.size()) {
       faults.push_back({.field = "",
@@ -270,12 +271,16 @@ base::Result<CsvTable> parse_csv(std::string_view text, std::string_view what,
     }
     table.rows.push_back(*std::move(row));
   }
-  if (!faults.empty()) return csv_error(what, std::move(faults));
+  if (!has_columns) return csv_error(what, std::move(faults));
+  table.faults = std::move(faults);
   return table;
 }
 
 base::Error csv_error(std::string_view what, std::vector<base::Fault> faults) {
   const std::string count = base::count_text(static_cast<int64_t>(faults.size()), "fault");
+  std::stable_sort(
+      faults.begin(), faults.end(),
+      [](const base::Fault& one, const base::Fault& other) { return one.line < other.line; });
   return {.code = base::ErrorCode::kInvalid,
           .what = std::string(what) + " is invalid: " + count,
           .advice = "correct these lines; the first row names the columns",
@@ -309,7 +314,7 @@ int64_t gpu_milli(const std::vector<Pod>& pods) {
 base::Result<std::vector<schedule::Node>> read_node_list(std::string_view text) {
   MUSTER_TRY(const CsvTable table,
              parse_csv(text, kNodeList, {"sn", "cpu_milli", "memory_mib", "gpu", "model"}));
-  std::vector<base::Fault> faults;
+  std::vector<base::Fault> faults = table.faults;
   std::vector<schedule::Node> nodes;
   std::set<std::string> names;
   for (const CsvRow& row : table.rows) {
@@ -349,7 +354,7 @@ Pod read_pod(const CsvTable& table, const CsvRow& row, std::vector<base::Fault>&
 base::Result<std::vector<Pod>> read_pods(std::string_view text) {
   MUSTER_TRY(const CsvTable table,
              parse_csv(text, kPodList, {"cpu_milli", "memory_mib", "num_gpu", "gpu_milli"}));
-  std::vector<base::Fault> faults;
+  std::vector<base::Fault> faults = table.faults;
   std::vector<Pod> pods;
   for (const CsvRow& row : table.rows) pods.push_back(read_pod(table, row, faults));
   if (!faults.empty()) return csv_error(kPodList, std::move(faults));

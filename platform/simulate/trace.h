@@ -48,7 +48,7 @@ base::Result<std::vector<TraceJob>> parse_trace(std::string_view text);
 // are reported, with their lines.
 //
 //   MUSTER_TRY(CsvTable table, parse_csv(text, "the node list", {"sn", "gpu"}));
-//   std::vector<base::Fault> faults;
+//   std::vector<base::Fault> faults = table.faults;
 //   for (const CsvRow& row : table.rows)
 //     use(table.text(row, "sn"), table.whole(row, "gpu", {.most = 64}, faults));
 //   if (!faults.empty()) return csv_error("the node list", std::move(faults));
@@ -71,6 +71,7 @@ struct CsvRange {
 struct CsvTable {
   std::vector<std::string> columns;
   std::vector<CsvRow> rows;
+  std::vector<base::Fault> faults;  ///< of rows that are left out: add those of the cells
 
   bool has(std::string_view column) const;
   /// The trimmed cell; empty if there is no such column.
@@ -87,8 +88,9 @@ struct CsvTable {
 /// Skips empty lines, a byte order mark, and carriage returns at line ends. `what`: the file's name
 /// for errors, such as "the node list".
 ///
-/// Errors: kInvalid, with all missing columns, rows with a wrong number of cells, and unclosed
-/// quotes.
+/// Rows with a wrong number of cells and unclosed quotes are faults of the table.
+///
+/// Errors: kInvalid, with all missing columns and those faults.
 base::Result<CsvTable> parse_csv(std::string_view text, std::string_view what,
                                  const std::vector<std::string>& required_columns);
 

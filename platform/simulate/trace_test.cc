@@ -138,6 +138,17 @@ TEST(Csv, NamesTheCellThatIsNotANumberOrOutOfRange) {
   EXPECT_EQ(faults, expected);
 }
 
+TEST(Csv, AShortRowDoesNotHideTheFaultsOfOtherRows) {
+  const auto jobs =
+      parse_trace("submit_s,duration_s,gpus,project\n0,1,many,a\n0,1\n0,soon,1,a\n0,1,1,a\n");
+
+  ASSERT_FALSE(jobs);
+  ASSERT_EQ(jobs.error().faults.size(), 3U);
+  EXPECT_EQ(jobs.error().faults[0].line, 2);
+  EXPECT_EQ(jobs.error().faults[1].what, "has 2 cells where the first row names 4 columns");
+  EXPECT_EQ(jobs.error().faults[2].field, "duration_s");
+}
+
 TEST(Csv, AnEmptyTextMissesItsColumns) {
   const auto table = parse_csv("", "the list", {"gpu"});
 

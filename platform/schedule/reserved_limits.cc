@@ -1,0 +1,117 @@
+#include "schedule/reserved_limits.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "schedule/gang_books.h"
+
+namespace muster::schedule {
+
+namespace {
+
+/// What the gang with the reservation counts in the ledger when it starts.
+Amounts charge_of_reserved(const Pool& pool, const Reservation& reservation) {
+  const PoolEntry& entry = entry_in(*reservation.gang, pool);
+  return entry.waits_in == nullptr ? Amounts{} : charge_of(entry, entry.waits_in->key.ask.counts);
+}
+
+/// The project that has the gangs of both projects, at the lowest level; kNoProject: none.
+ProjectIndex common_project(const Ledger& ledger, ProjectIndex one, ProjectIndex other) {
+  if (one == other) return one;
+  const ProjectIndex sibling = ledger.siblings_above(one, other).first;
+  return sibling == kNoProject ? kNoProject : ledger.parent(sibling);
+}
+
+/// The project without a parent above this one, or itself.
+ProjectIndex top_above(const Ledger& ledger, ProjectIndex project) {
+  while (project != kNoProject && ledger.parent(project) != kNoProject) {
+    project = ledger.parent(project);
+  }
+  return project;
+}
+
+}  // namespace
+
+void count_in_ledger(Trial& trial, const Pool& pool, const Reservation& reservation) {
+  trial.allocate(reservation.leaf, charge_of_reserved(pool, reservation),
+                 reservation.gang->gang.preemptible);
+}
+
+bool ends_before(Time now, const PlacementRequest& request, const Reservation& timed) {
+  const std::optional<Milliseconds>& limit = request.gang.gang.time_limit;
+  return limit && now + *limit <= *timed.start;
+}
+
+std::vector<const Reservation*> respected_limits(const Pool& pool,
+                                                 const PlacementRequest& request) {
+  std::vector<const Reservation*> respected;
+  std::optional<bool> is_over;
+  for (const Reservation& kept : pool.kept) {
+    if (kept.gang == &request.gang) break;  // the others are younger
+    if (!is_over && kept.leaf != request.entry.leaf && !kept.within_quota) {
+      is_over = pool.ledger.order_key(request.entry.leaf, request.charge).over_deserved_with_job;
+    }
+    const bool is_respected = kept.leaf == request.entry.leaf || kept.within_quota || *is_over;
+    if (is_respected) respected.push_back(&kept);
+  }
+  return respected;
+}
+
+bool may_start_reserved(const Pool& pool, const Reservation& kept) {
+  return !pool.ledger.refuses(kept.leaf, charge_of_reserved(pool, kept),
+                              kept.gang->gang.preemptible);
+}
+
+const GangState* held_at_limit(const Pool& pool, const PlacementRequest& request) {
+  if (pool.kept.empty()) return nullptr;
+  for (const Reservation* const kept : respected_limits(pool, request)) {
+    const ProjectIndex common = common_project(pool.ledger, kept->leaf, request.entry.leaf);
+    // Only gangs that are not preemptible count against a quota.
+    const bool preemptible = kept->gang->gang.preemptible || request.gang.gang.preemptible;
+    const Amounts both = request.charge + charge_of_reserved(pool, *kept);
+    if (pool.ledger.refuses(common, both, preemptible)) return kept->gang;
+  }
+  return nullptr;
+}
+
+const GangState* held_at_later_limit(Pool& pool, const PlacementRequest& request, Time now) {
+  std::vector<const Reservation*> later;
+  const ProjectIndex top = top_above(pool.ledger, request.entry.leaf);
+  std::optional<bool> is_over;
+  for (const Reservation& timed : pool.timed) {
+    if (timed.gang == &request.gang || ends_before(now, request, timed)) continue;
+    if (top_above(pool.ledger, timed.leaf) != top) continue;
+    if (timed.leaf != request.entry.leaf && !timed.within_quota) {
+      if (!is_over) {
+        is_over = pool.ledger.order_key(request.entry.leaf, request.charge).over_deserved_with_job;
+      }
+      if (!*is_over) continue;
+    }
+    later.push_back(&timed);
+  }
+  if (later.empty()) return nullptr;
+  // The gang counts until all of these have started, and other gangs only until they end.
+  const auto is_refused = [&] {
+    return pool.ledger.refuses(request.entry.leaf, request.charge, request.gang.gang.preemptible)
+        .has_value();
+  };
+  Trial trial(pool);
+  for (const Reservation* const one : later) count_in_ledger(trial, pool, *one);
+  if (!is_refused()) return nullptr;
+  std::stable_sort(
+      later.begin(), later.end(),
+      [](const Reservation* one, const Reservation* other) { return *one->start < *other->start; });
+  auto next = pool.expected_ends.begin();
+  for (const Reservation* const reservation : later) {
+    for (; next != pool.expected_ends.end(); ++next) {
+      const auto& [end, number, gang] = *next;
+      if (end > *reservation->start) break;
+      const ProjectIndex leaf = entry_in(*gang, pool).leaf;
+      if (leaf != kNoProject) trial.release(leaf, gang->counted, gang->gang.preemptible);
+    }
+    if (is_refused()) return reservation->gang;
+  }
+  return nullptr;
+}
+
+}  // namespace muster::schedule
