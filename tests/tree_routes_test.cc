@@ -1,6 +1,7 @@
 // The routes by which clients upload files, with a real store on disk.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,7 +29,7 @@ class TreeRoutes : public testing::Test {
  protected:
   TreeRoutes() {
     EXPECT_TRUE(controller_.recover());
-    add_tree_routes(router_, controller_, trees_, background_);
+    add_tree_routes(router_, controller_, trees_, clock_, background_);
   }
 
   /// Sends a request and runs the event loop until the answer arrives.
@@ -62,7 +63,9 @@ class TreeRoutes : public testing::Test {
   base::FakeRandom random_;
   control::Controller controller_{
       {.loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
-      {.user = "ada"}};
+      {.user = "ada", .has_tree = [this](const std::string& project, const std::string& tree) {
+         return static_cast<bool>(trees_.info(project, tree));
+       }}};
   workspace::TreeStore trees_{folder_ / "trees"};
   Router router_;
 };
@@ -138,6 +141,34 @@ TEST_F(TreeRoutes, AnUploadIsStoredAlthoughItsClientHasDisconnected) {
                  [](const http::Response&) {});
 
   EXPECT_TRUE(missing({chunk_id("left behind")}).empty()) << "requests are processed in order";
+}
+
+TEST_F(TreeRoutes, FilesThatNoJobUsesAreLimitedAndCountedAgainAfterAMinute) {
+  constexpr int64_t kBlock = 4096;
+  trees_ = workspace::TreeStore(folder_ / "trees", {.unused_bytes = 3 * kBlock});
+  const std::string content = "print()";
+  const std::string manifest = workspace::encode(
+      {.entries = {{.path = "train.py", .bytes = 7, .chunks = {chunk_id(content)}}}});
+  const std::string id = workspace::tree_id(manifest);
+  ASSERT_EQ(ask("PUT", kChunks, body_of({content, manifest, "third"})).status, 204);
+  ASSERT_EQ(ask("PUT", tree_path(id), api::chunk_ids_to_json({chunk_id(manifest)})).status, 200);
+
+  const http::Response refused = ask("PUT", kChunks, body_of({"fourth"}));
+
+  EXPECT_EQ(refused.status, 507);
+  EXPECT_NE(refused.body.find("uploaded files that no job uses"), std::string::npos)
+      << refused.body;
+  const auto submitted = controller_.submit(
+      {.name = "train",
+       .command = {"true"},
+       .volumes = {{.kind = job::Volume::Kind::kTree, .source = id, .target = "/workspace"}},
+       .folder = "/"},
+      "");
+  ASSERT_TRUE(submitted) << submitted.error().to_string();
+  EXPECT_EQ(ask("PUT", kChunks, body_of({"fourth"})).status, 507);
+  clock_.advance(std::chrono::minutes(1));
+  EXPECT_EQ(ask("PUT", kChunks, body_of({"fourth"})).status, 204);
+  EXPECT_EQ(missing({chunk_id("third"), chunk_id(content)}), std::vector<std::string>{});
 }
 
 TEST_F(TreeRoutes, AChunkThatTheStoreCannotWriteIsReportedAsMissing) {

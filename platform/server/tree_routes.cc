@@ -2,13 +2,17 @@
 //
 // The store is used on the background's thread, because it waits for the disk; permissions are
 // checked before on the loop's thread.
+#include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "api/file_wire.h"
+#include "base/log.h"
 #include "server/router.h"
 #include "server/routes.h"
 #include "server/sight.h"
@@ -28,6 +32,10 @@ struct TreeRequest {
   std::string project;
   std::string id;  ///< of a tree, if the path has one
   std::string body;
+  /// Set: the project may soon have too many files that no job uses. Those that were last used
+  /// before `before` are to be removed first.
+  std::optional<TreeStore::Used> used;
+  base::Time before;
 };
 
 using Work = RouteAnswer (*)(TreeStore& trees, const TreeRequest& request);
@@ -54,6 +62,10 @@ RouteAnswer put_chunks(TreeStore& trees, const TreeRequest& request) {
                        .what = "the request has no chunk",
                        .advice = "send the length before each chunk, as described in docs/api.md"};
   }
+  if (request.used) {
+    const auto freed = trees.collect(request.project, *request.used, request.before);
+    if (!freed) base::log_warning(freed.error().to_string());
+  }
   for (const std::string_view chunk : chunks) MUSTER_CHECK(trees.put_chunk(request.project, chunk));
   return nothing_more();
 }
@@ -68,28 +80,62 @@ Result<void> may_send(const Controller& controller, const ApiCall& call) {
   return Sight(controller, call.who).project(call.path.at("name"), Role::kMember);
 }
 
+/// Unused files of a project are counted, and old ones removed, before the project has so many that
+/// it may send no more. Counting reads many files, and is therefore not done for each request.
+///
+/// On the loop's thread.
+class UnusedFiles {
+ public:
+  UnusedFiles(const Controller& controller, const TreeStore& trees, const base::Clock& clock)
+      : controller_(controller), trees_(trees), clock_(clock) {}
+
+  void let_count(TreeRequest& request) {
+    constexpr std::chrono::minutes kPauseOfCounting{1};
+    constexpr std::chrono::hours kStayAnyway{1};  // the job for them may be submitted soon
+    if (!trees_.is_nearly_full(request.project)) return;
+    const base::Time now = clock_.now();
+    const auto [counted, is_first] = counted_.emplace(request.project, now);
+    if (!is_first && now - counted->second < kPauseOfCounting) return;
+    counted->second = now;
+    request.used = controller_.trees_in_use();
+    // The files of an unreadable job are unknown.
+    request.before = controller_.has_unreadable_jobs() ? base::Time() : now - kStayAnyway;
+  }
+
+ private:
+  const Controller& controller_;
+  const TreeStore& trees_;
+  const base::Clock& clock_;
+  std::map<std::string, base::Time> counted_;  ///< by project: when
+};
+
 TreeRequest tree_request_of(const ApiCall& call) {
   const auto id = call.path.find("id");
   return {.project = call.path.at("name"),
           .id = id == call.path.end() ? "" : id->second,
-          .body = call.request.body};
+          .body = call.request.body,
+          .used = {},
+          .before = {}};
 }
 
 }  // namespace
 
 void add_tree_routes(Router& router, Controller& controller, TreeStore& trees,
-                     base::Background& background) {
+                     const base::Clock& clock, base::Background& background) {
+  const auto unused = std::make_shared<UnusedFiles>(controller, trees, clock);
   const auto add = [&](const char* method, const char* path, Work work) {
-    router.add(
-        method, path, Permission::kSignedIn,
-        [&controller, &trees, &background, work](const ApiCall& call, const Respond& respond) {
-          const auto allowed = may_send(controller, call);
-          if (!allowed) return respond(problem(allowed.error()));
-          const auto answer = std::make_shared<http::Response>();
-          background.run([&trees, request = tree_request_of(call), work,
-                          answer] { *answer = answered(work(trees, request)); },
-                         [respond, answer] { respond(std::move(*answer)); });
-        });
+    router.add(method, path, Permission::kSignedIn,
+               [&controller, &trees, &background, unused, work](const ApiCall& call,
+                                                                const Respond& respond) {
+                 const auto allowed = may_send(controller, call);
+                 if (!allowed) return respond(problem(allowed.error()));
+                 TreeRequest request = tree_request_of(call);
+                 if (work == put_chunks) unused->let_count(request);
+                 const auto answer = std::make_shared<http::Response>();
+                 background.run([&trees, request = std::move(request), work,
+                                 answer] { *answer = answered(work(trees, request)); },
+                                [respond, answer] { respond(std::move(*answer)); });
+               });
   };
   add("GET", "/v1/projects/{name}/trees/{id}", get_tree);
   add("PUT", "/v1/projects/{name}/trees/{id}", keep_tree);

@@ -1,17 +1,17 @@
 #include "workspace/tree_store.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "base/files.h"
@@ -19,6 +19,7 @@
 #include "base/units.h"
 #include "workspace/beneath.h"
 #include "workspace/path_text.h"
+#include "workspace/project_files.h"
 
 namespace muster::workspace {
 
@@ -28,71 +29,7 @@ using base::Error;
 using base::ErrorCode;
 using base::UniqueFd;
 
-// --- the files of the store: their places, how they are written and read back
-
-/// The folder of one project. Files are named by their content; incomplete files are in `incoming`.
-class ProjectFiles {
- public:
-  /// kInvalid: `project` is not a valid name of a project, so it must not become a path.
-  static Result<ProjectFiles> of(const std::filesystem::path& store, const std::string& project);
-
-  const std::filesystem::path& folder() const { return folder_; }
-  std::filesystem::path chunks() const { return folder_ / "chunks"; }
-  std::filesystem::path trees() const { return folder_ / "trees"; }
-  std::filesystem::path incoming() const { return folder_ / "incoming"; }
-  std::filesystem::path chunk(const ChunkId& id) const { return chunks() / id.substr(0, 2) / id; }
-  std::filesystem::path tree(const std::string& id) const { return trees() / id; }
-
- private:
-  explicit ProjectFiles(std::filesystem::path folder) : folder_(std::move(folder)) {}
-
-  std::filesystem::path folder_;
-};
-
-/// The content of the file of a tree. The tree's manifest is itself stored as chunks.
-struct TreeRecord {
-  TreeInfo info;
-  std::vector<ChunkId> manifest_chunks;
-};
-
-std::string encode_record(const TreeRecord& record);
-
-/// kNotFound: the store has no such tree.
-Result<TreeRecord> read_record(const ProjectFiles& files, const std::string& id);
-
-/// The content of a chunk. kNotFound: the chunk is missing or damaged. A damaged chunk is removed,
-/// so that missing() lists it and the client sends it again.
-Result<std::string> read_checked(const ProjectFiles& files, const ChunkId& id);
-
-/// The manifest in these chunks. Errors: as read_checked() and decode_manifest(); kInvalid: it is
-/// the manifest of another tree.
-Result<Manifest> read_manifest(const ProjectFiles& files, const std::string& id,
-                               const std::vector<ChunkId>& chunks);
-
-/// Creates `target` with all of `content`, or not at all. `durable`: the content and the name are
-/// synced to disk before the return.
-Result<void> put_whole(const ProjectFiles& files, const std::filesystem::path& target,
-                       std::string_view content, bool durable);
-
-/// Sets the file's time of use to now. False: the file does not exist.
-Result<bool> touch(const std::filesystem::path& file);
-
-enum class Hold { kShared, kAlone };
-
-/// Locks the store: kShared for all uses, kAlone to remove files. An empty descriptor is returned
-/// if the store does not exist yet.
-Result<base::UniqueFd> hold_store(const std::filesystem::path& store, Hold hold);
-
-/// Creates the store if necessary and takes the shared lock.
-Result<base::UniqueFd> make_and_hold_store(const std::filesystem::path& store);
-
-/// The error of a system call; for a full disk, with advice.
-base::Error disk_error(const std::string& what, int number);
-
 namespace {
-
-constexpr const char* kFreeSpace =
-    "free space on that disk, then try again: no stored file is lost";
 
 Error no_id(std::string_view text) {
   return {.code = ErrorCode::kInvalid,
@@ -175,8 +112,58 @@ Result<void> leave_room(const fs::path& store) {
 
 }  // namespace
 
-TreeStore::TreeStore(fs::path folder, int64_t most_bytes)
-    : folder_(std::move(folder)), most_bytes_(most_bytes) {}
+/// How many bytes on the disk each project has that no job uses. Thread-safe.
+class TreeStore::Counts {
+ public:
+  int64_t of(const std::string& project) const {
+    const std::scoped_lock lock(mutex_);
+    const auto found = bytes_.find(project);
+    return found == bytes_.end() ? 0 : found->second;
+  }
+  void add(const std::string& project, int64_t bytes) {
+    const std::scoped_lock lock(mutex_);
+    bytes_[project] += bytes;
+  }
+  void set(const std::string& project, int64_t bytes) {
+    const std::scoped_lock lock(mutex_);
+    bytes_[project] = bytes;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, int64_t> bytes_;
+};
+
+namespace {
+
+/// Even a file of one byte takes a block of the disk.
+int64_t bytes_on_disk(int64_t bytes) {
+  constexpr int64_t kBlock = 4096;
+  return (bytes + kBlock - 1) / kBlock * kBlock;
+}
+
+}  // namespace
+
+TreeStore::TreeStore(fs::path folder, TreeLimits limits)
+    : folder_(std::move(folder)), limits_(limits), unused_(std::make_shared<Counts>()) {}
+
+bool TreeStore::is_nearly_full(const std::string& project) const {
+  constexpr int64_t kOfOneRequest = 64 << 20;
+  return unused_->of(project) + kOfOneRequest > limits_.unused_bytes;
+}
+
+Result<void> TreeStore::check_unused(const std::string& project) const {
+  const int64_t unused = unused_->of(project);
+  if (unused < limits_.unused_bytes) return {};
+  return Error{
+      .code = ErrorCode::kExhausted,
+      .what = "project '" + project + "' has " + size_text(unused) +
+              " of uploaded files that no job uses, and this server keeps at most " +
+              size_text(limits_.unused_bytes),
+      .advice =
+          "submit the jobs for these files, or try again in an hour: unused files are then "
+          "deleted; an administrator can raise limits.unused_workspace_bytes"};
+}
 
 Result<std::vector<ChunkId>> TreeStore::missing(const std::string& project,
                                                 const std::vector<ChunkId>& chunks) const {
@@ -209,8 +196,10 @@ Result<ChunkId> TreeStore::put_chunk(const std::string& project, std::string_vie
     MUSTER_TRY(const bool here, touch(file));
     if (here) return id;
   }
+  MUSTER_CHECK(check_unused(project));
   MUSTER_CHECK(leave_room(folder_));
   MUSTER_CHECK(put_whole(files, file, content, /*durable=*/false));
+  unused_->add(project, bytes_on_disk(static_cast<int64_t>(content.size())));
   return id;
 }
 
@@ -229,10 +218,10 @@ Result<TreeInfo> TreeStore::keep(const std::string& project, const std::string& 
   MUSTER_TRY(const Manifest manifest, read_manifest(files, id, manifest_chunks));
   const TreeRecord record{.info = {.id = id, .bytes = manifest.bytes(), .files = manifest.files()},
                           .manifest_chunks = manifest_chunks};
-  if (record.info.bytes > most_bytes_) {
+  if (record.info.bytes > limits_.tree_bytes) {
     return Error{.code = ErrorCode::kInvalid,
                  .what = "the files have " + size_text(record.info.bytes) +
-                         ", and this server accepts at most " + size_text(most_bytes_),
+                         ", and this server accepts at most " + size_text(limits_.tree_bytes),
                  .advice = "exclude files that the job does not need, by a line in .gitignore"};
   }
   MUSTER_CHECK(check_chunks(files, manifest));
@@ -254,182 +243,14 @@ Result<TreeInfo> TreeStore::info(const std::string& project, const std::string& 
 Result<void> TreeStore::forget_project(const std::string& project) {
   MUSTER_TRY(const ProjectFiles files, ProjectFiles::of(folder_, project));
   MUSTER_TRY(const UniqueFd held, hold_store(folder_, Hold::kAlone));
-  return base::remove_tree(files.folder());
-}
-
-namespace {
-
-constexpr std::string_view kKeptHeading = "muster-kept 1";
-constexpr size_t kMostRecordBytes = 1 << 20;
-
-/// Whether the name is a DNS label, as names of projects must be.
-bool is_project_name(std::string_view name) {
-  constexpr size_t kLongest = 63;
-  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  return !name.empty() && name.size() <= kLongest && plain(name.front()) && plain(name.back()) &&
-         std::all_of(name.begin(), name.end(), [&](char c) { return plain(c) || c == '-'; });
-}
-
-Error damaged_record(const fs::path& file) {
-  return {.code = ErrorCode::kInternal,
-          .what = shown(file.native()) + " is damaged",
-          .advice = "remove it, and send the workspace again"};
-}
-
-Result<void> write_new(int fd, std::string_view content, const fs::path& target, bool durable) {
-  while (!content.empty()) {
-    const ssize_t count = ::write(fd, content.data(), content.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return disk_error("cannot write " + shown(target.native()), errno);
-    content.remove_prefix(static_cast<size_t>(count));
-  }
-  if (durable && ::fsync(fd) != 0) {
-    return disk_error("cannot write " + shown(target.native()) + " to the disk", errno);
-  }
+  MUSTER_CHECK(base::remove_tree(files.folder()));
+  unused_->set(project, 0);
   return {};
-}
-
-Result<void> sync_folder(const fs::path& folder) {
-  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd && ::fsync(fd.get()) == 0) return {};
-  return disk_error("cannot write folder " + shown(folder.native()) + " to the disk", errno);
-}
-
-Result<UniqueFd> hold(UniqueFd file, const fs::path& store, int operation) {
-  while (::flock(file.get(), operation) != 0) {
-    if (errno != EINTR) {
-      return base::system_error("cannot lock " + shown(store.native()), errno);
-    }
-  }
-  return file;
-}
-
-fs::path lock_of(const fs::path& store) {
-  return store / ".lock";
-}
-
-}  // namespace
-
-Error disk_error(const std::string& what, int number) {
-  Error error = base::system_error(what, number);
-  if (number == ENOSPC || number == EDQUOT) {
-    error.advice = kFreeSpace;
-  }
-  return error;
-}
-
-Result<ProjectFiles> ProjectFiles::of(const fs::path& store, const std::string& project) {
-  if (is_project_name(project)) return ProjectFiles(store / project);
-  return Error{.code = ErrorCode::kInvalid,
-               .what = shown(project) + " is not the name of a project",
-               .advice = "use a-z, 0-9 and '-', with a letter or digit at both ends"};
-}
-
-std::string encode_record(const TreeRecord& record) {
-  std::string text(kKeptHeading);
-  text += "\n" + std::to_string(record.info.bytes) + " " + std::to_string(record.info.files) + "\n";
-  for (const ChunkId& chunk : record.manifest_chunks) text += chunk + "\n";
-  return text;
-}
-
-Result<TreeRecord> read_record(const ProjectFiles& files, const std::string& id) {
-  const fs::path file = files.tree(id);
-  auto text = base::read_file(file, kMostRecordBytes);
-  if (!text && text.error().code == ErrorCode::kNotFound) {
-    return Error{
-        .code = ErrorCode::kNotFound,
-        .what =
-            "there are no files " + id + " in project '" + files.folder().filename().string() + "'",
-        .advice =
-            "send the workspace again: files that no job has used for a long time are removed"};
-  }
-  if (!text) return std::move(text).error();
-  const std::vector<std::string> lines = base::split(*text, '\n');
-  if (lines.size() < 3 || lines[0] != kKeptHeading) return damaged_record(file);
-  const std::vector<std::string> sums = base::split(lines[1], ' ');
-  TreeRecord record{.info = {.id = id}, .manifest_chunks = {lines.begin() + 2, lines.end()}};
-  const auto bytes = base::number_of<int64_t>(sums.empty() ? "" : sums[0]);
-  const auto count = base::number_of<size_t>(sums.size() != 2 ? "" : sums[1]);
-  const auto& chunks = record.manifest_chunks;
-  if (!bytes || !count || !std::all_of(chunks.begin(), chunks.end(), is_id)) {
-    return damaged_record(file);
-  }
-  record.info.bytes = *bytes;
-  record.info.files = *count;
-  return record;
-}
-
-Result<std::string> read_checked(const ProjectFiles& files, const ChunkId& id) {
-  const fs::path file = files.chunk(id);
-  auto content = base::read_file(file, kChunkBytes);
-  if (content && chunk_id(*content) == id) return content;
-  const bool damaged = content || content.error().code == ErrorCode::kInvalid;
-  if (!damaged && content.error().code != ErrorCode::kNotFound) return content;
-  if (damaged) ::unlink(file.c_str());
-  return Error{.code = ErrorCode::kNotFound,
-               .what = "chunk " + id + (damaged ? " was damaged on the disk" : " is missing"),
-               .advice = "send the workspace again, with all missing chunks"};
-}
-
-Result<Manifest> read_manifest(const ProjectFiles& files, const std::string& id,
-                               const std::vector<ChunkId>& chunks) {
-  std::string text;
-  for (const ChunkId& chunk : chunks) {
-    MUSTER_TRY(const std::string piece, read_checked(files, chunk));
-    text += piece;
-  }
-  if (tree_id(text) != id) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .what = "the list of files is not that of " + id,
-                 .advice = "send all its chunks, in order"};
-  }
-  return decode_manifest(text);
-}
-
-Result<void> put_whole(const ProjectFiles& files, const fs::path& target, std::string_view content,
-                       bool durable) {
-  for (const fs::path& folder : {files.incoming(), target.parent_path()}) {
-    MUSTER_CHECK(base::make_private_folder(folder));
-  }
-  std::string temporary = files.incoming() / "XXXXXX";
-  const UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (!fd) return disk_error("cannot write to " + shown(files.incoming().native()), errno);
-  auto written = write_new(fd.get(), content, target, durable);
-  if (written && ::rename(temporary.c_str(), target.c_str()) != 0) {
-    written = disk_error("cannot write " + shown(target.native()), errno);
-  }
-  if (!written) {
-    ::unlink(temporary.c_str());
-    return written;
-  }
-  return durable ? sync_folder(target.parent_path()) : written;
-}
-
-Result<bool> touch(const fs::path& file) {
-  if (::utimensat(AT_FDCWD, file.c_str(), nullptr, AT_SYMLINK_NOFOLLOW) == 0) return true;
-  if (errno == ENOENT) return false;
-  return base::system_error("cannot use " + shown(file.native()), errno);
-}
-
-Result<UniqueFd> hold_store(const fs::path& store, Hold how) {
-  UniqueFd file(::open(lock_of(store).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!file && errno == ENOENT) return file;
-  if (!file) return base::system_error("cannot open " + shown(lock_of(store).native()), errno);
-  return hold(std::move(file), store, how == Hold::kAlone ? LOCK_EX : LOCK_SH);
-}
-
-Result<UniqueFd> make_and_hold_store(const fs::path& store) {
-  MUSTER_CHECK(base::make_private_folder(store));
-  UniqueFd file(::open(lock_of(store).c_str(), O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file) return disk_error("cannot open " + shown(lock_of(store).native()), errno);
-  return hold(std::move(file), store, LOCK_SH);
 }
 
 // --- collecting unused trees and chunks
 
 namespace {
-
-using Used = std::set<std::pair<std::string, std::string>>;
 
 /// The entries of a folder; a missing folder has none.
 Result<std::vector<fs::path>> items_of(const fs::path& folder) {
@@ -445,7 +266,8 @@ Result<std::vector<fs::path>> items_of(const fs::path& folder) {
 /// Collects in one project. REQUIRES: the exclusive lock.
 class Collector {
  public:
-  Collector(const ProjectFiles& files, std::string project, const Used& used, base::Time before)
+  Collector(const ProjectFiles& files, std::string project, const TreeStore::Used& used,
+            base::Time before)
       : files_(files), project_(std::move(project)), used_(used), before_(before) {}
 
   Result<int64_t> collect() {
@@ -457,16 +279,33 @@ class Collector {
     for (const fs::path& folder : folders) {
       MUSTER_TRY(const auto chunks, items_of(folder));
       for (const fs::path& chunk : chunks) {
-        if (!has_.contains(chunk.filename().native())) MUSTER_CHECK(remove_if_old(chunk));
+        MUSTER_CHECK(look_at_chunk(chunk));
       }
     }
     return removed_;
   }
 
+  /// The bytes on the disk of the chunks that were not removed and no job uses.
+  int64_t unused() const { return unused_; }
+
  private:
+  Result<void> look_at_chunk(const fs::path& chunk) {
+    const auto found = has_.find(chunk.filename().native());
+    const bool is_used = found != has_.end() && found->second;
+    if (is_used) return {};
+    if (found == has_.end()) {
+      MUSTER_TRY(const bool gone, remove_if_old(chunk));
+      if (gone) return {};
+    }
+    struct stat status{};
+    if (::lstat(chunk.c_str(), &status) == 0) unused_ += bytes_on_disk(status.st_size);
+    return {};
+  }
+
   Result<void> look_at_tree(const fs::path& tree) {
     const std::string id = tree.filename();
-    if (!used_.contains({project_, id})) {
+    const bool is_used = used_.contains({project_, id});
+    if (!is_used) {
       MUSTER_TRY(const bool gone, remove_if_old(tree));
       if (gone) return {};
     }
@@ -474,9 +313,9 @@ class Collector {
     // tree.
     MUSTER_TRY(const TreeRecord record, read_record(files_, id));
     MUSTER_TRY(const Manifest manifest, read_manifest(files_, id, record.manifest_chunks));
-    has_.insert(record.manifest_chunks.begin(), record.manifest_chunks.end());
+    for (const ChunkId& chunk : record.manifest_chunks) has_[chunk] |= is_used;
     for (const ManifestEntry& entry : manifest.entries) {
-      has_.insert(entry.chunks.begin(), entry.chunks.end());
+      for (const ChunkId& chunk : entry.chunks) has_[chunk] |= is_used;
     }
     return {};
   }
@@ -499,10 +338,11 @@ class Collector {
 
   const ProjectFiles& files_;
   std::string project_;
-  const Used& used_;
+  const TreeStore::Used& used_;
   base::Time before_;
-  std::unordered_set<ChunkId> has_;
+  std::unordered_map<ChunkId, bool> has_;  ///< the chunks of trees; true: a job uses such a tree
   int64_t removed_ = 0;
+  int64_t unused_ = 0;
 };
 
 }  // namespace
@@ -513,16 +353,25 @@ Result<int64_t> TreeStore::collect(const Used& used, base::Time before) {
   std::optional<Error> first;
   for (const fs::path& folder : projects) {
     const std::string project = folder.filename();
-    const auto files = ProjectFiles::of(folder_, project);
-    if (!files) continue;  // the lock
-    // Locked for each project, so that others wait for one project at most.
-    MUSTER_TRY(const UniqueFd held, hold_store(folder_, Hold::kAlone));
-    auto collected = Collector(*files, project, used, before).collect();
+    if (!ProjectFiles::of(folder_, project)) continue;  // the lock
+    auto collected = collect(project, used, before);
     if (collected) removed += *collected;
     // An error in one project does not prevent collecting in the others.
     if (!collected && !first) first = std::move(collected).error();
   }
   if (first) return *std::move(first);
+  return removed;
+}
+
+Result<int64_t> TreeStore::collect(const std::string& project, const Used& used,
+                                   base::Time before) {
+  MUSTER_TRY(const ProjectFiles files, ProjectFiles::of(folder_, project));
+  // Locked for each project, so that others wait for one project at most.
+  MUSTER_TRY(const UniqueFd held, hold_store(folder_, Hold::kAlone));
+  Collector collector(files, project, used, before);
+  auto removed = collector.collect();
+  // After an error, the use of the remaining chunks is unknown; sending them again may repair it.
+  unused_->set(project, removed ? collector.unused() : 0);
   return removed;
 }
 

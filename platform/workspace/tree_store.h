@@ -8,12 +8,16 @@
 // used. A damaged chunk is removed, together with the tree that could not be unpacked; sending the
 // tree again repairs it.
 //
+// What a project has sent and no job uses is limited. It is counted by collect(), and the chunks
+// that arrive later are added: a chunk counts as unused until the next collect().
+//
 // I/O; blocking. Thread-safe.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -35,17 +39,26 @@ struct TreeInfo {
   bool operator==(const TreeInfo&) const = default;
 };
 
+struct TreeLimits {
+  int64_t tree_bytes = int64_t{4} << 30;     ///< of one tree
+  int64_t unused_bytes = int64_t{16} << 30;  ///< of one project, on the disk; of no job
+};
+
 class TreeStore {
  public:
-  /// `folder` is created with mode 0700 when the first file is stored. `most_bytes`: the limit for
-  /// one tree.
-  explicit TreeStore(std::filesystem::path folder, int64_t most_bytes = int64_t{4} << 30);
+  /// The projects and trees that jobs use: {project, id}.
+  using Used = std::set<std::pair<std::string, std::string>>;
+
+  /// `folder` is created with mode 0700 when the first file is stored. Copies share what they have
+  /// counted.
+  explicit TreeStore(std::filesystem::path folder, TreeLimits limits = {});
 
   /// The chunks of `chunks` that the store lacks. kInvalid: one of them is not a valid id.
   Result<std::vector<ChunkId>> missing(const std::string& project,
                                        const std::vector<ChunkId>& chunks) const;
   /// Stores one chunk. kExhausted: the disk is full, or nearly so (less than 1 GiB and a twentieth
-  /// of the disk are free); older content stays. kInvalid: longer than kChunkBytes.
+  /// of the disk are free), or the project is over its limit for unused files; older content stays.
+  /// kInvalid: longer than kChunkBytes.
   Result<ChunkId> put_chunk(const std::string& project, std::string_view content);
   /// Stores a tree whose chunks are all in the store: those of its (encoded) manifest and those of
   /// its files. Storing the same tree again succeeds.
@@ -64,17 +77,26 @@ class TreeStore {
   Result<void> unpack(const std::string& project, const std::string& id,
                       const std::filesystem::path& folder) const;
 
-  /// Removes trees that are not in `used` ({project, id}) and were last stored, looked up or
-  /// unpacked before `before`, and equally old chunks without a tree. Returns the number of bytes
-  /// removed.
-  Result<int64_t> collect(const std::set<std::pair<std::string, std::string>>& used,
-                          base::Time before);
+  /// Removes trees that are not in `used` and were last stored, looked up or unpacked before
+  /// `before`, and equally old chunks without a tree. Counts what remains and is unused. Returns the
+  /// number of bytes removed.
+  Result<int64_t> collect(const Used& used, base::Time before);
+  /// The same in one project.
+  Result<int64_t> collect(const std::string& project, const Used& used, base::Time before);
+  /// Whether put_chunk() refuses chunks of the project soon, because of its unused files. Does not
+  /// wait for the disk.
+  bool is_nearly_full(const std::string& project) const;
   /// Removes all files of a project that was deleted.
   Result<void> forget_project(const std::string& project);
 
  private:
+  class Counts;
+
+  Result<void> check_unused(const std::string& project) const;
+
   std::filesystem::path folder_;
-  int64_t most_bytes_;
+  TreeLimits limits_;
+  std::shared_ptr<Counts> unused_;
 };
 
 }  // namespace muster::workspace

@@ -41,6 +41,8 @@ class Trees : public testing::Test {
     return keep(project, scan.encoded);
   }
 
+  std::string encoded_source() const { return scan_folder(source_, {})->encoded; }
+
   Result<TreeInfo> keep(const std::string& project, const std::string& encoded) {
     std::vector<ChunkId> chunks;
     for (const std::string_view piece : cut_into_chunks(encoded)) {
@@ -237,7 +239,7 @@ TEST_F(Trees, AreNotStoredIfTheirManifestHasAWrongChunkSizeAndTheChunkIsKept) {
 
 TEST_F(Trees, AreNotStoredIfTheyExceedTheLimit) {
   plant("a", "12345");
-  store_ = TreeStore(folder_, 4);
+  store_ = TreeStore(folder_, {.tree_bytes = 4});
 
   const auto sent = send("team");
 
@@ -356,6 +358,67 @@ TEST_F(Trees, WithoutUseAreRemovedWithTheirUnsharedChunks) {
             (std::vector{chunk_id("old"), chunk_id("orphan")}));
   EXPECT_TRUE(store_.unpack("team", used->id, empty_folder("one")));
   EXPECT_TRUE(store_.unpack("team", young->id, empty_folder("two")));
+}
+
+TEST_F(Trees, ThatNoJobUsesAreLimitedInEachProject) {
+  constexpr int64_t kBlock = 4096;
+  store_ = TreeStore(folder_, {.unused_bytes = 4 * kBlock});
+  plant("a", "x");
+  const auto sent = send("team");  // two chunks: the file and the manifest
+  ASSERT_TRUE(store_.put_chunk("team", "third"));
+  ASSERT_TRUE(store_.put_chunk("team", "fourth"));
+
+  const auto refused = store_.put_chunk("team", "fifth");
+
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kExhausted);
+  EXPECT_EQ(refused.error().what,
+            "project 'team' has 16 KiB of uploaded files that no job uses, and this server keeps "
+            "at most 16 KiB");
+  EXPECT_NE(refused.error().advice.find("limits.unused_workspace_bytes"), std::string::npos);
+  EXPECT_TRUE(store_.put_chunk("team", "third")) << "it is already there";
+  EXPECT_TRUE(store_.put_chunk("rivals", "fifth"));
+  EXPECT_TRUE(store_.keep("team", sent->id, {chunk_id(encoded_source())}));
+  // Only the tree of a job does not count.
+  ASSERT_TRUE(store_.collect("team", {}, yesterday_));
+  EXPECT_FALSE(store_.put_chunk("team", "fifth"));
+  ASSERT_TRUE(store_.collect("team", {{"team", sent->id}}, yesterday_));
+  EXPECT_TRUE(store_.put_chunk("team", "fifth"));
+  EXPECT_TRUE(store_.put_chunk("team", "sixth"));
+  EXPECT_FALSE(store_.put_chunk("team", "seventh"));
+  // Old files without a job are removed.
+  age_everything();
+  ASSERT_TRUE(store_.collect("team", {{"team", sent->id}}, yesterday_));
+  EXPECT_TRUE(store_.put_chunk("team", "seventh"));
+  EXPECT_TRUE(store_.unpack("team", sent->id, empty_folder("t")));
+}
+
+TEST_F(Trees, OfWhichOneIsDamagedAreNotCounted) {
+  store_ = TreeStore(folder_, {.unused_bytes = 1});
+  ASSERT_TRUE(store_.put_chunk("team", "x"));
+  EXPECT_FALSE(store_.put_chunk("team", "y"));
+  fs::create_directories(tree_file("").parent_path());
+  const std::string id(64, 'a');
+  std::ofstream(tree_file(id)) << "damaged";
+
+  ASSERT_FALSE(store_.collect("team", {{"team", id}}, yesterday_));
+
+  EXPECT_TRUE(store_.put_chunk("team", "y"));
+}
+
+TEST_F(Trees, OfAProjectAreNearlyFullBeforeChunksAreRefused) {
+  store_ = TreeStore(folder_, {.unused_bytes = int64_t{65} << 20});
+
+  EXPECT_FALSE(store_.is_nearly_full("team"));
+  ASSERT_TRUE(store_.put_chunk("team", std::string(kChunkBytes, 'x')));
+  EXPECT_FALSE(store_.is_nearly_full("team"));
+  ASSERT_TRUE(store_.put_chunk("team", "y"));
+
+  EXPECT_TRUE(store_.is_nearly_full("team"));
+  EXPECT_FALSE(store_.is_nearly_full("rivals"));
+  EXPECT_TRUE(store_.put_chunk("team", "z"));
+  ASSERT_TRUE(store_.forget_project("team"));
+  EXPECT_FALSE(store_.is_nearly_full("team"));
 }
 
 TEST_F(Trees, UsedOnlyInAnotherProjectAreRemoved) {
