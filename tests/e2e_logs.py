@@ -115,7 +115,9 @@ class LookingAtLogs(MusterTest):
 
         self.assertEqual(sorted(self.lines_of("dist", "--rank", "1")),
                          [f"[1@dist-worker-1] {text}" for text in ("loss: 0.25", "loss: 0.5", "rate: 3")])
-        self.assertEqual(self.lines_of("dist", "--rank", "7"), [])
+        nothing = self.muster.run("logs", "dist", "--rank", "7")
+        self.assertEqual(nothing.stdout, "")
+        self.assertIn("muster: no line of 'dist' matches --rank 7\n", nothing.stderr)
         self.assertEqual(sorted(self.lines_of("dist", "--grep", r"loss: 0\.\d$", "--no-prefix")),
                          ["loss: 0.5", "loss: 0.5"])
         bad = self.muster.run("logs", "dist", "--grep", "(", code=2)
@@ -144,7 +146,7 @@ class LookingAtLogs(MusterTest):
             self.muster.run("submit", "mpi", name, "--workers", 2, "--follow", "--", *launch, "sh", "-c",
                             f"echo rank ${variable}")
 
-            self.assertEqual(self.lines_of(name, "--rank", "1", "--no-prefix"), ["rank 1"])
+            self.assertEqual(self.lines_of(name, "--rank", "1"), ["[1] rank 1"], "its host is unknown")
             self.assertEqual(sorted(self.lines_of(name, "--no-prefix", "--grep", "^rank")),
                              ["rank 0", "rank 1"])
 

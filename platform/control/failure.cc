@@ -22,6 +22,8 @@ constexpr size_t kBytesOfLastLines = 64 << 10;
 constexpr size_t kBytesOfLastLinesOfRank = 1 << 20;
 constexpr size_t kLongestShownLine = 400;
 constexpr size_t kReadLines = 80;  // mpirun's explanations are long
+// torchrun's report, and a traceback of each of its ranks.
+constexpr size_t kReadLinesOfEnd = 1000;
 constexpr size_t kShownLines = 12;
 
 constexpr const char* kFinalize =
@@ -103,7 +105,8 @@ LogSummary summary_of_rank(const Evidence& evidence) {
     return summary_of_lines(evidence.rank_lines, Printers::kOneProcess, surroundings);
   }
   LogSummary words =
-      summary_of_lines(without_launcher_words(evidence.lines), Printers::kSeveral, surroundings);
+      summary_of_lines(without_launcher_words(evidence.untagged.value_or(evidence.lines)),
+                       Printers::kSeveral, surroundings);
   const bool is_elsewhere = evidence.where && evidence.where->name != evidence.task.name;
   if (!is_elsewhere) return words;
   for (std::string& line : words.shown) line = "[" + evidence.task.name + "] " + line;
@@ -201,28 +204,49 @@ job::Failure failure_of_lost_host(const Evidence& evidence) {
           .last_lines = end_of(evidence.lines)};
 }
 
-/// The last lines of a task, or of one rank in it.
-std::vector<std::string> read_last_lines(engine::Engine& engine, const engine::GangId& gang,
-                                         const job::Task& task, std::optional<int> rank) {
+/// The lines of a log that are read.
+struct Wanted {
+  enum class Ranks { kAll, kOne, kNone } ranks = Ranks::kAll;
+  int rank = 0;  ///< of kOne
+
+  bool matches(const engine::LogFrame& frame) const {
+    if (ranks == Ranks::kOne) return frame.rank == rank;
+    return ranks == Ranks::kAll || !frame.rank;
+  }
+};
+
+/// The last lines of a task, at most `most`.
+TimedLines read_timed_lines(engine::Engine& engine, const engine::GangId& gang,
+                            const job::Task& task, Wanted wanted, size_t most) {
   auto cursor = engine.open_log(gang, task.name);
   if (!cursor) return {};
   std::deque<std::string> lines;
+  std::deque<base::Time> times;
   const auto keep = [&](const job::LogRecord& record) {
     lines.push_back(record.text.substr(0, kLongestShownLine));
-    if (lines.size() > kReadLines) lines.pop_front();
+    times.push_back(record.time);
+    if (lines.size() <= most) return;
+    lines.pop_front();
+    times.pop_front();
   };
   logs::LineSplitter splitter(task.name, task.hostname);
   // One rank among many has fewer lines near the end of the log.
-  const size_t bytes = rank ? kBytesOfLastLinesOfRank : kBytesOfLastLines;
+  const size_t bytes =
+      wanted.ranks == Wanted::Ranks::kOne ? kBytesOfLastLinesOfRank : kBytesOfLastLines;
   [[maybe_unused]] const auto near_end = (*cursor)->seek_near_end(bytes);
   engine::LogFrame frame;
   while (true) {
     const auto more = (*cursor)->next(frame);
     if (!more || !*more) break;
-    if (!rank || frame.rank == rank) splitter.add(frame, keep);
+    if (wanted.matches(frame)) splitter.add(frame, keep);
   }
   splitter.flush(true, keep);
-  return {lines.begin(), lines.end()};
+  return {.lines = {lines.begin(), lines.end()}, .times = {times.begin(), times.end()}};
+}
+
+std::vector<std::string> read_last_lines(engine::Engine& engine, const engine::GangId& gang,
+                                         const job::Task& task, Wanted wanted) {
+  return read_timed_lines(engine, gang, task, wanted, kReadLines).lines;
 }
 
 /// The task that a rank ran in: by the census, or by the host that its launcher names.
@@ -268,7 +292,16 @@ Container container_of(const job::JobSpec& spec, job::TaskRole role) {
 
 std::vector<std::string> last_lines(engine::Engine& engine, const engine::GangId& gang,
                                     const job::Task& task) {
-  return read_last_lines(engine, gang, task, std::nullopt);
+  return read_last_lines(engine, gang, task, {});
+}
+
+PrintedEnd printed_end(engine::Engine& engine, const engine::GangId& gang, const job::Job& job,
+                       const job::Task& task) {
+  const TimedLines printed = read_timed_lines(engine, gang, task, {}, kReadLinesOfEnd);
+  // torchrun starts several processes; the other programs are one process each.
+  const Printers printers =
+      job.spec.kind == job::Kind::kTorch ? Printers::kSeveral : Printers::kOneProcess;
+  return {.error = error_in(printed, printers), .report = first_failed(printed.lines)};
 }
 
 Evidence evidence_of(engine::Engine& engine, const engine::GangId& gang, const job::Job& job,
@@ -291,11 +324,15 @@ Evidence evidence_of(engine::Engine& engine, const engine::GangId& gang, const j
   }
   if (!evidence.rank->rank) return evidence;
   // The lines are in the log of the rank's task, or tagged in the log of its launcher.
+  const Wanted of_rank{.ranks = Wanted::Ranks::kOne, .rank = *evidence.rank->rank};
   if (evidence.where) {
-    evidence.rank_lines = read_last_lines(engine, gang, *evidence.where, evidence.rank->rank);
+    evidence.rank_lines = read_last_lines(engine, gang, *evidence.where, of_rank);
   }
   if (evidence.rank_lines.empty()) {
-    evidence.rank_lines = read_last_lines(engine, gang, culprit, evidence.rank->rank);
+    evidence.rank_lines = read_last_lines(engine, gang, culprit, of_rank);
+  }
+  if (evidence.rank_lines.empty()) {
+    evidence.untagged = read_last_lines(engine, gang, culprit, {.ranks = Wanted::Ranks::kNone});
   }
   return evidence;
 }
@@ -305,6 +342,7 @@ job::Failure failure_of(const Evidence& found) {
   for (auto* lines : {&evidence.lines, &evidence.rank_lines}) {
     std::erase_if(*lines, is_harmless_remark);
   }
+  if (evidence.untagged) std::erase_if(*evidence.untagged, is_harmless_remark);
   if (evidence.rank) return failure_of_rank(evidence);
   if (evidence.lost_host) return failure_of_lost_host(evidence);
   const job::Task& task = evidence.task;

@@ -1,6 +1,6 @@
 // Determines why a gang failed, from the exits of its tasks and the last lines that they printed.
 //
-// failure_of() is pure; evidence_of() and last_lines() read the tasks' logs.
+// failure_of() is pure; evidence_of(), printed_end() and last_lines() read the tasks' logs.
 #pragma once
 
 #include <map>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "control/first_failure.h"
 #include "control/launcher_reports.h"
 #include "engine/engine.h"
 #include "job/job.h"
@@ -17,6 +18,10 @@ namespace muster::control {
 /// The last lines that a task printed, as many as failure_of() searches.
 std::vector<std::string> last_lines(engine::Engine& engine, const engine::GangId& gang,
                                     const job::Task& task);
+
+/// What these and some earlier lines tell about the end of a task.
+PrintedEnd printed_end(engine::Engine& engine, const engine::GangId& gang, const job::Job& job,
+                       const job::Task& task);
 
 /// The properties of a task's container that may explain its end.
 struct Container {
@@ -34,6 +39,8 @@ struct Evidence {
   std::optional<RankEnd> rank;
   std::optional<job::Task> where;       ///< the task in which the rank ran
   std::vector<std::string> rank_lines;  ///< the last lines of the rank
+  /// If the rank printed nothing: `lines` without those of other ranks, where a launcher tags them.
+  std::optional<std::vector<std::string>> untagged;
 
   /// The host to which the launcher lost its connection, as named in its log; `where` is its task.
   std::optional<std::string> lost_host;

@@ -76,6 +76,9 @@ constexpr Hint kOfMpirun[] = {
 };
 
 constexpr std::string_view kOtherProcessor = "it was built for another type of CPU";
+constexpr std::string_view kArtifactFolder =
+    "submit the job with --artifacts, which creates /artifacts; folders below it are created by "
+    "the program";
 constexpr std::string_view kLargerSharedMemory =
     "shared memory (/dev/shm) is too small: enlarge it with --shm-size";
 
@@ -150,9 +153,14 @@ constexpr Hint kOfPrograms[] = {
     {"cannot execute: required file not found", kNoInterpreter, kOtherInterpreter},
     {"Permission denied", "",
      "the job's user lacks the permission: check the file's owner and mode (ls -l)"},
+    {"No such file or directory: '/artifacts", "", kArtifactFolder},
+    {" /artifacts: No such file or directory", "", kArtifactFolder},
+    {"'/artifacts': No such file or directory", "", kArtifactFolder},
+    {"No such file or directory: '/", "",
+     "give a path that exists where the tasks run; --volume mounts a file or folder there"},
     {"No such file or directory", "",
-     "relative paths begin at the job's folder (FOLDER in 'muster get'); --workspace sends your "
-     "own files"},
+     "check the path where the tasks run: a relative path begins at the job's folder (FOLDER in "
+     "'muster get'), and --workspace sends your own files"},
 };
 
 constexpr size_t kLongestWords = 200;
@@ -248,16 +256,84 @@ bool is_raised_from(const LastLines& lines, const Traceback& first, const Traceb
   return false;
 }
 
+/// Tracebacks of which each was raised while the one before it was handled. The last one ended the
+/// program.
+struct Chain {
+  Traceback first;
+  Traceback last;
+};
+
+/// torchrun's own tracebacks: it reports a failed rank, or was stopped.
+bool is_of_torchrun(const LastLines& lines, const Chain& chain) {
+  return lines[chain.last.exception].starts_with("torch.distributed.elastic.multiprocessing.");
+}
+
+std::vector<Chain> chains_in(const LastLines& lines) {
+  std::vector<Chain> chains;
+  for (auto next = find_traceback(lines, 0); next;
+       next = find_traceback(lines, next->exception + 1)) {
+    if (!chains.empty() && is_raised_from(lines, chains.back().last, *next)) {
+      chains.back().last = *next;
+    } else {
+      chains.push_back({*next, *next});
+    }
+  }
+  std::erase_if(chains, [&](const Chain& chain) { return is_of_torchrun(lines, chain); });
+  return chains;
+}
+
+// What a process prints that has lost another one: gloo, NCCL, Horovod and Muster's collectives, the
+// store of torchrun, gRPC.
+constexpr std::string_view kConsequences[] = {"gloo/transport/",
+                                              "Connection closed by peer",
+                                              "Connection reset by peer",
+                                              "HorovodInternalError",
+                                              " has left the session",
+                                              " has left the world",
+                                              " is gone: it",
+                                              "ncclRemoteError",
+                                              "remote process exited",
+                                              "unexpected exit of a remote peer",
+                                              "NCCL communicator was aborted",
+                                              "Watchdog caught collective operation timeout",
+                                              "torch.distributed.DistNetworkError",
+                                              "torch.distributed.DistStoreError",
+                                              "RendezvousConnectionError",
+                                              "RendezvousClosedError",
+                                              "Collective ops is aborted by",
+                                              "Socket closed",
+                                              "failed to connect to all addresses"};
+
+bool is_consequence(std::string_view line) {
+  return std::any_of(std::begin(kConsequences), std::end(kConsequences),
+                     [&](std::string_view words) { return holds(line, words); });
+}
+
+/// Whether the loss of another process led to these exceptions. The message of an exception may
+/// have a few lines.
+bool is_consequence(const LastLines& lines, const Chain& chain) {
+  constexpr size_t kLinesOfMessage = 3;
+  for (size_t i = chain.first.begin; i < lines.size(); ++i) {
+    const bool is_behind = i > chain.last.exception;
+    if (is_behind &&
+        (i - chain.last.exception >= kLinesOfMessage || lines[i].starts_with("Traceback "))) {
+      break;
+    }
+    // The lines between are code and its places.
+    if (!lines[i].starts_with("  ") && is_consequence(lines[i])) return true;
+  }
+  return false;
+}
+
 /// The traceback that ended the program.
 std::optional<Traceback> deciding_traceback(const LastLines& lines, Printers printers) {
-  auto found = find_traceback(lines, 0);
-  while (found) {
-    const auto next = find_traceback(lines, found->exception + 1);
-    if (!next) break;
-    if (printers == Printers::kSeveral && !is_raised_from(lines, *found, *next)) break;
-    found = next;
-  }
-  return found;
+  const std::vector<Chain> chains = chains_in(lines);
+  if (chains.empty()) return std::nullopt;
+  if (printers == Printers::kOneProcess) return chains.back().last;
+  const auto cause = std::find_if(chains.begin(), chains.end(), [&](const Chain& chain) {
+    return !is_consequence(lines, chain);
+  });
+  return (cause == chains.end() ? chains.front() : *cause).last;
 }
 
 bool is_of_a_library(std::string_view file_line) {
@@ -324,6 +400,39 @@ std::optional<Clue> clue_in(const LastLines& lines, Printers printers, Surroundi
   }
   if (clue) name_the_port(lines, *clue);
   return clue;
+}
+
+namespace {
+
+/// The messages without a traceback that report the loss of another process, if it is near the end.
+std::optional<PrintedError> loss_in(const TimedLines& printed) {
+  constexpr size_t kNearTheEnd = 20;
+  const size_t count = printed.lines.size();
+  for (size_t i = count - std::min(count, kNearTheEnd); i < count; ++i) {
+    if (is_consequence(printed.lines[i])) {
+      return PrintedError{.time = printed.times[i], .is_consequence = true};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<PrintedError> error_in(const TimedLines& printed, Printers printers) {
+  // After an error, a launcher needs longer than this to start its processes again.
+  constexpr std::chrono::seconds kRound{5};
+  std::vector<PrintedError> errors;
+  for (const Chain& chain : chains_in(printed.lines)) {
+    errors.push_back({.time = printed.times[chain.first.begin],
+                      .is_consequence = is_consequence(printed.lines, chain)});
+  }
+  if (errors.empty()) return loss_in(printed);
+  if (printers == Printers::kOneProcess) return errors.back();
+  auto round = errors.end() - 1;
+  while (round != errors.begin() && round->time - (round - 1)->time < kRound) --round;
+  const auto cause = std::find_if(round, errors.end(),
+                                  [](const PrintedError& error) { return !error.is_consequence; });
+  return cause == errors.end() ? *round : *cause;
 }
 
 std::optional<Clue> clue_of_mpirun(const LastLines& lines) {

@@ -7,7 +7,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/clock.h"
 #include "control/launcher_reports.h"
 
 namespace muster::control {
@@ -33,7 +35,26 @@ enum class Surroundings { kMachine, kImage, kWritableImage };
 std::optional<Clue> clue_in(const LastLines& lines, Printers printers,
                             Surroundings surroundings = Surroundings::kMachine);
 
-/// The same for the messages of an mpirun that could not start the program.
+/// Lines, and when each was printed.
+struct TimedLines {
+  LastLines lines;
+  std::vector<base::Time> times;  ///< of the same size
+};
+
+/// The error that ended a program.
+struct PrintedError {
+  base::Time time;
+  /// It only reports the loss of another process, which failed first.
+  bool is_consequence = false;
+
+  bool operator==(const PrintedError&) const = default;
+};
+
+/// Where several processes printed: the first error that is no consequence, of the last round (a
+/// launcher may start its processes again). Nothing: the program printed no error that is known.
+std::optional<PrintedError> error_in(const TimedLines& printed, Printers printers);
+
+/// The clue in the messages of an mpirun that could not start the program.
 std::optional<Clue> clue_of_mpirun(const LastLines& lines);
 
 }  // namespace muster::control

@@ -98,6 +98,9 @@ TEST(Clue, IsFoundInTheWordsOfCommonMishaps) {
       {"terminate called after throwing an instance of 'std::bad_alloc'", "--memory"},
       {"./a: error while loading shared libraries: libfoo.so.1", "LD_LIBRARY_PATH"},
       {"cat: data.csv: No such file or directory", "FOLDER"},
+      {"FileNotFoundError: [Errno 2] No such file or directory: '/data/x'", "--volume"},
+      {"FileNotFoundError: [Errno 2] No such file or directory: '/artifacts/x'", "--artifacts"},
+      {"ls: cannot access /artifacts: No such file or directory", "--artifacts"},
   };
   for (const auto& known : cases) {
     const auto clue = clue_in({"epoch 1", known.line, "bye"}, Printers::kOneProcess);
@@ -154,6 +157,94 @@ TEST(Clue, OfAWritableImageIsNoLongerThatItsRootIsNot) {
 
   EXPECT_EQ(clue_in(lines, Printers::kOneProcess, Surroundings::kWritableImage)->advice,
             clue_in(lines, Printers::kOneProcess)->advice);
+}
+
+/// Lines with the second in which each was printed in front: "12 ValueError: no".
+TimedLines timed(const LastLines& printed) {
+  TimedLines timed;
+  for (const std::string& line : printed) {
+    const size_t blank = line.find(' ');
+    timed.lines.push_back(line.substr(blank + 1));
+    timed.times.emplace_back(std::chrono::seconds(std::stoi(line.substr(0, blank))));
+  }
+  return timed;
+}
+
+const LastLines kNoFile{"1 Traceback (most recent call last):", "1   File \"f.py\", line 3, in f",
+                        "2 FileNotFoundError: /data.bin"};
+const LastLines kClosed{
+    "3 Traceback (most recent call last):", "3   File \"f.py\", line 4, in f",
+    "3 RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer"};
+const LastLines kReport{
+    "7 Traceback (most recent call last):", "7   File \"/usr/bin/torchrun\", line 33, in <module>",
+    "7 torch.distributed.elastic.multiprocessing.errors.ChildFailedError: "};
+
+LastLines joined(std::initializer_list<LastLines> parts) {
+  LastLines all;
+  for (const LastLines& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+TEST(ErrorIn, IsTheErrorThatEndedTheProgramAndWhetherAnotherProcessCausedIt) {
+  const auto error = [](int second, bool is_consequence) {
+    return PrintedError{.time = base::Time(std::chrono::seconds(second)),
+                        .is_consequence = is_consequence};
+  };
+  LastLines again = kNoFile;
+  for (std::string& line : again) line.insert(0, "2");
+  const struct {
+    std::string name;
+    LastLines printed;
+    Printers printers;
+    std::optional<PrintedError> error;
+  } cases[] = {
+      {"nothing", {"1 epoch 1"}, Printers::kSeveral, {}},
+      {"its own error", joined({kNoFile, kReport}), Printers::kSeveral, error(1, false)},
+      {"a consequence", joined({kClosed, kReport}), Printers::kSeveral, error(3, true)},
+      {"several processes: the cause", joined({kClosed, kNoFile}), Printers::kSeveral,
+       error(1, false)},
+      {"one process: the last error", joined({kNoFile, kClosed}), Printers::kOneProcess,
+       error(3, true)},
+      {"the last round", joined({kNoFile, again}), Printers::kSeveral, error(21, false)},
+      {"a consequence in the last round",
+       joined({kNoFile,
+               {"31 Traceback (most recent call last):", "31   File \"f.py\", line 4, in f",
+                "31 HorovodInternalError: rank 1 on n1 has left the session"}}),
+       Printers::kSeveral, error(31, true)},
+      {"an exception that follows from a consequence",
+       joined({kClosed,
+               {"3 ", "3 The above exception was the direct cause of the following exception:",
+                "3 ", "4 Traceback (most recent call last):", "4   File \"f.py\", line 9, in f",
+                "4 TrainingFailed: step 3"}}),
+       Printers::kOneProcess, error(3, true)},
+      {"the second line of a message",
+       {"1 Traceback (most recent call last):", "1   File \"f.py\", line 9, in f",
+        "1 RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:1970",
+        "1 ncclRemoteError: A call failed possibly due to a remote process exiting"},
+       Printers::kOneProcess,
+       error(1, true)},
+      {"a line of code is no message",
+       {"1 Traceback (most recent call last):", "1   File \"f.py\", line 9, in f",
+        "1     raise ValueError('Socket closed')", "1 ValueError: no"},
+       Printers::kOneProcess,
+       error(1, false)},
+      {"without a traceback",
+       {"1 epoch 1", "2 terminate called: NCCL communicator was aborted on rank 0"},
+       Printers::kSeveral,
+       error(2, true)},
+      {"of torchrun alone", kReport, Printers::kSeveral, {}},
+  };
+  for (const auto& known : cases) {
+    EXPECT_EQ(error_in(timed(known.printed), known.printers), known.error) << known.name;
+  }
+}
+
+TEST(Clue, OfSeveralProcessesIsNotAConsequenceOfTheCause) {
+  const LastLines lines = timed(joined({kClosed, kNoFile})).lines;
+
+  EXPECT_EQ(clue_in(lines, Printers::kSeveral)->words,
+            "FileNotFoundError: /data.bin (f.py, line 3)");
+  EXPECT_EQ(clue_in(timed(kClosed).lines, Printers::kSeveral)->begin, 0U);
 }
 
 TEST(ClueOfMpirun, IsWhyNothingWasStarted) {

@@ -118,6 +118,21 @@ TEST(Failure, OfARankWhoseOutputWentThroughTheLauncherShowsThatOutputWithoutTheL
                                            "[launcher] ", "[launcher] rank 0 here"}));
 }
 
+TEST(Failure, OfARankThatPrintedNothingShowsNoLinesOfOtherRanks) {
+  Evidence evidence{
+      .task = launcher({.code = 1}),
+      .lines = {"Traceback (most recent call last):", "  File \"train.py\", line 4, in f",
+                "HorovodInternalError: it has left", "setting up"}};
+  evidence.rank = RankEnd{.rank = 1, .host = {}, .status = {.code = 1}};
+  evidence.where = worker_task("worker-1");
+  evidence.untagged = LastLines{"setting up"};
+
+  const job::Failure failure = failure_of(evidence);
+
+  EXPECT_EQ(failure.cause, "rank 1 on worker-1 exited with code 1");
+  EXPECT_EQ(failure.last_lines, LastLines{"[launcher] setting up"});
+}
+
 TEST(Failure, OfARankThatAbortedReportsThat) {
   Evidence evidence{.task = launcher({.code = 5}), .lines = lines_of(kMpichAbort)};
   evidence.rank = first_failed(evidence.lines);

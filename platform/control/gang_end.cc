@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "control/failure.h"
+#include "control/first_failure.h"
 #include "control/gang_tasks.h"
 #include "control/retry.h"
 
@@ -31,58 +32,8 @@ void log_refused_rules(const Job& job) {
   }
 }
 
-/// When Muster asked the tasks to stop, by the clocks of the tasks: at the end of the leader, or at
-/// `loss`, the end of the task whose loss made the gang end.
-base::Time asked_to_stop(const Job& job, const Task* loss) {
-  return (loss == nullptr ? job::deciding_task(job) : *loss).ended.value_or(base::Time::max());
-}
-
-/// Whether a task of the program was killed, and not by Muster, whose SIGKILL comes only a grace
-/// period after its request to stop. No program is killed by the loss of another one, so this is the
-/// cause even if a busy machine notices it after the ends of others. `has_killed`: Muster has killed
-/// tasks at once, without a grace period.
-bool was_killed_by_others(const Job& job, const Task& task, base::Time asked, bool has_killed) {
-  if (is_reached_by_leader(job) || task.left || !task.exit || task.exit->lost) return false;
-  if (!task.ended || !job::was_killed(*task.exit)) return false;
-  return !task.exit->stopped || (!has_killed && *task.ended - job.spec.grace < asked);
-}
-
-/// Whether the failure of the leader, which ended by itself, is the reason for the ends of others.
-bool has_failed(const Task& leader) {
-  return leader.exit && !leader.exit->stopped && !leader.exit->succeeded();
-}
-
-/// The task that failed first, in a gang that has ended. `loss`: the task whose loss made the gang
-/// end; nullptr: its leader ended by itself. `has_killed`: as above.
-const Task& task_at_fault(const Job& job, const Task* loss, bool has_killed) {
-  const Task& leader = job::deciding_task(job);
-  const base::Time asked = asked_to_stop(job, loss);
-  const Task* first = nullptr;
-  bool first_was_killed = false;
-  for (const Task& task : job.tasks) {
-    // A launcher fails because a worker was lost, even if its own end is noticed first. Where all
-    // tasks run the program, a task that ends later does so because the first has left it.
-    const bool is_before_leader =
-        loss != nullptr || is_reached_by_leader(job) || task.ended < leader.ended ||
-        (job.spec.success == job::Success::kAll && leader.exit && leader.exit->succeeded());
-    const bool is_cause = &task == &leader ? loss != nullptr && has_failed(leader)
-                                           : !task.left && is_loss(job, task) && is_before_leader;
-    // A leader that was killed did not react to the end of another task.
-    const bool may_follow =
-        loss != nullptr || (&task != &leader && leader.exit && !job::was_killed(*leader.exit));
-    const bool was_killed = may_follow && was_killed_by_others(job, task, asked, has_killed);
-    if (!is_cause && !was_killed) continue;
-    const bool is_earlier =
-        first == nullptr || (was_killed != first_was_killed ? was_killed
-                             : task.ended != first->ended   ? task.ended < first->ended
-                                                            : &task == loss);
-    if (!is_earlier) continue;
-    first = &task;
-    first_was_killed = was_killed;
-  }
-  if (first != nullptr) return *first;
-  return loss == nullptr ? leader : *loss;
-}
+/// More tasks than this are not read to find the one that failed first.
+constexpr size_t kMostTasksRead = 64;
 
 }  // namespace
 
@@ -148,11 +99,20 @@ void GangEnd::end_by_loss(const Task& lost, std::chrono::milliseconds third_loss
   if (is_reached) last_words_timer_ = context_.after(kLastWords, [this] { stop(StopMode::kNow); });
 }
 
+/// The task that failed first, by the ends of all tasks and by their last lines.
+Task GangEnd::find_culprit(const Task* loss) {
+  const Job& job = context_.job();
+  PrintedEnds printed;
+  for (const Task* const task : tasks_to_read(job, kMostTasksRead)) {
+    printed[task->name] = printed_end(context_.services.engine, context_.gang(), job, *task);
+  }
+  return task_at_fault(job, {.task = loss, .has_killed = has_killed_}, printed);
+}
+
 void GangEnd::explain_loss() {
   if (loss_.empty()) return;
-  const Job& job = context_.job();
   const Task* const lost = find_task(context_.job(), std::exchange(loss_, ""));
-  if (lost != nullptr) fail_by(task_at_fault(job, lost, has_killed_));
+  if (lost != nullptr) fail_by(find_culprit(lost));
 }
 
 void GangEnd::leader_ended() {
@@ -215,7 +175,7 @@ void GangEnd::blame(const Task& culprit, std::vector<std::string> lines) {
 }
 
 void GangEnd::explain_failure() {
-  fail_by(task_at_fault(context_.job(), nullptr, has_killed_));
+  fail_by(find_culprit(nullptr));
 }
 
 void GangEnd::abandon(job::Fact why, std::chrono::milliseconds delay) {

@@ -82,6 +82,7 @@ class GangEnd {
 
  private:
   void begin();
+  job::Task find_culprit(const job::Task* loss);
 
   AttemptContext context_;
   GangStart& start_;

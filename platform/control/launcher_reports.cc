@@ -4,10 +4,14 @@
 #include <array>
 #include <charconv>
 #include <csignal>
+#include <cstring>
 
 namespace muster::control {
 
 namespace {
+
+constexpr std::string_view kOfHorovodrun = "horovodrun: rank";
+constexpr std::string_view kIsGone = " is gone: ";
 
 // The longest report: Hydra's, to its last line.
 constexpr size_t kLongestReport = 14;
@@ -159,6 +163,41 @@ std::optional<RankEnd> horovod_process(const LastLines& lines, size_t at) {
   return RankEnd{.rank = rank, .host = {}, .status = {.code = *code}};
 }
 
+int signal_of(std::string_view name) {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    const char* const abbreviation = sigabbrev_np(signal);
+    if (abbreviation != nullptr && "SIG" + std::string(abbreviation) == name) return signal;
+  }
+  return 0;
+}
+
+// Muster's horovodrun: "horovodrun: rank 1 on dist-worker-1 was killed by SIGKILL: the system ...",
+// "... ended with exit code 3; see its lines above" or "... is gone: its host was lost".
+std::optional<RankEnd> muster_horovodrun(const LastLines& lines, size_t at) {
+  std::string_view rest = lines[at];
+  if (!rest.starts_with(kOfHorovodrun)) return std::nullopt;
+  rest.remove_prefix(kOfHorovodrun.size());
+  RankEnd end{.rank = take_number(rest)};
+  if (!end.rank || !rest.starts_with(" on ")) return std::nullopt;
+  rest.remove_prefix(4);
+  end.host = word_of(rest);
+  rest.remove_prefix(end.host.size());
+  if (const auto code = number_after(rest, " ended with exit code ")) {
+    end.status.code = *code;
+  } else if (skip_past(rest, " was killed by ")) {
+    const std::string_view name = rest.substr(0, rest.find_first_of(":; "));
+    end.status.signal =
+        name == "signal" ? number_after(rest, "signal").value_or(0) : signal_of(name);
+    if (end.status.signal == 0) return std::nullopt;
+  } else if (rest.starts_with(kIsGone)) {
+    end.status.lost = true;
+    end.status.error = rest.substr(kIsGone.size(), rest.find(';') - kIsGone.size());
+  } else {
+    return std::nullopt;
+  }
+  return end;
+}
+
 /// The text behind "name  : " in a line of torchrun's report.
 std::optional<std::string_view> torch_field(std::string_view line, std::string_view name) {
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
@@ -168,21 +207,58 @@ std::optional<std::string_view> torch_field(std::string_view line, std::string_v
   return line;
 }
 
-// "Root Cause (first observed failure):", then fields: "  rank      : 1 (local_rank: 1)",
+/// A rank in torchrun's report, and the second in which torchrun noticed its end.
+struct TorchrunEnd {
+  RankEnd end;
+  std::string_view time;
+};
+
+// Fields: "  time      : 2026-11-22_01:56:04", "  rank      : 1 (local_rank: 1)",
 // "  exitcode  : -9 (pid: 15477)".
+TorchrunEnd torchrun_end(const LastLines& lines, size_t at) {
+  TorchrunEnd found;
+  for (size_t i = at; i < std::min(lines.size(), at + 7); ++i) {
+    if (i > at + 1 && lines[i].starts_with('[')) break;  // the next rank
+    if (auto time = torch_field(lines[i], "time ")) found.time = *time;
+    if (auto rank = torch_field(lines[i], "rank ")) found.end.rank = take_number(*rank);
+    auto code = torch_field(lines[i], "exitcode ");
+    const int number = code ? take_number(*code).value_or(1) : 0;
+    if (number < 0) found.end.status.signal = -number;
+    if (number > 0) found.end.status.code = number;
+  }
+  return found;
+}
+
+/// The ranks that torchrun lists above its root cause, which is at `cause`: "[1]:" and its fields.
+std::vector<TorchrunEnd> other_torchrun_ends(const LastLines& lines, size_t cause) {
+  std::vector<TorchrunEnd> ends;
+  for (size_t i = cause; i-- > 0 && !lines[i].starts_with("Failures:");) {
+    if (lines[i].starts_with('[') && lines[i].ends_with("]:")) {
+      ends.push_back(torchrun_end(lines, i));
+    }
+  }
+  return ends;
+}
+
+// "Root Cause (first observed failure):" names the lowest rank of those whose ends torchrun noticed
+// at the same look at them. A rank that a signal killed lost no other one. Else it is unknown which
+// rank was the first.
 std::optional<RankEnd> torchrun_cause(const LastLines& lines, size_t at) {
   if (lines[at].find("Root Cause (first observed failure):") == std::string::npos) {
     return std::nullopt;
   }
-  RankEnd end;
-  for (size_t i = at; i < std::min(lines.size(), at + 7); ++i) {
-    if (auto rank = torch_field(lines[i], "rank ")) end.rank = take_number(*rank);
-    auto code = torch_field(lines[i], "exitcode ");
-    const int number = code ? take_number(*code).value_or(1) : 0;
-    if (number < 0) end.status.signal = -number;
-    if (number > 0) end.status.code = number;
+  const TorchrunEnd root = torchrun_end(lines, at);
+  if (!root.end.rank) return std::nullopt;
+  const auto was_killed = [](const RankEnd& end) {
+    return end.status.signal != 0 && end.status.signal != SIGTERM && end.status.signal != SIGABRT;
+  };
+  RankEnd cause = root.end;
+  for (const TorchrunEnd& other : other_torchrun_ends(lines, at)) {
+    if (!other.end.rank || other.time != root.time || other.end.status.signal == SIGTERM) continue;
+    if (was_killed(other.end) && !was_killed(cause)) return other.end;
+    if (was_killed(other.end) == was_killed(cause)) cause.rank.reset();
   }
-  return end.rank ? std::optional(end) : std::nullopt;
+  return cause;
 }
 
 bool is_rule(std::string_view line, char letter) {
@@ -208,7 +284,8 @@ bool begins_explanation(std::string_view line) {
 
 /// Matches a remark of a launcher in one line.
 bool is_remark(std::string_view line) {
-  constexpr std::array<std::string_view, 8> kBeginnings{
+  constexpr std::array<std::string_view, 9> kBeginnings{
+      kOfHorovodrun,
       "[proxy:",
       "[mpiexec@",
       "YOUR APPLICATION TERMINATED WITH THE EXIT STRING:",
@@ -252,8 +329,8 @@ size_t begin_of_torchrun_report(const LastLines& lines) {
 }  // namespace
 
 std::optional<RankEnd> first_failed(const LastLines& lines) {
-  constexpr std::array kReports{open_mpi_signal, named_process, open_mpi_abort,
-                                open_mpi_unfinalized, torchrun_cause};
+  constexpr std::array kReports{open_mpi_signal,      named_process,  open_mpi_abort,
+                                open_mpi_unfinalized, torchrun_cause, muster_horovodrun};
   for (size_t i = lines.size(); i-- > 0;) {
     for (const auto report : kReports) {
       if (auto end = report(lines, i)) return end;

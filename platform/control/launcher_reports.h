@@ -18,7 +18,7 @@ using LastLines = std::vector<std::string>;
 
 /// The process that a launcher saw fail first.
 struct RankEnd {
-  std::optional<int> rank;  ///< Hydra names only the host
+  std::optional<int> rank;  ///< Hydra names only the host; torchrun may not know it
   std::string host;         ///< empty: the launcher does not name it
   job::ExitStatus status;
   bool aborted = false;  ///< the process called MPI_Abort with status.code

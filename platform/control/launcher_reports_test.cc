@@ -74,6 +74,54 @@ TEST(FirstFailed, IsFoundInTheFormsOfLaunchersThatAreNotInstalledHere) {
             (RankEnd{.rank = 2, .host = {}, .status = {.code = 3}, .aborted = true}));
 }
 
+TEST(FirstFailed, IsTheRankThatMustersHorovodrunNames) {
+  const auto end_in = [](const std::string& sentence) {
+    return first_failed({"epoch 1", "horovodrun: rank 2 on dist-worker-1 " + sentence, "bye"});
+  };
+  const std::string host = "dist-worker-1";
+  EXPECT_EQ(end_in("ended with exit code 3; see its lines above; ending the other rank"),
+            (RankEnd{.rank = 2, .host = host, .status = {.code = 3}}));
+  EXPECT_EQ(end_in("ended with exit code 137 (the code of shells after SIGKILL: ...)"),
+            (RankEnd{.rank = 2, .host = host, .status = {.code = 137}}));
+  EXPECT_EQ(end_in("was killed by SIGKILL: the system does so if memory is short"),
+            (RankEnd{.rank = 2, .host = host, .status = {.signal = SIGKILL}}));
+  EXPECT_EQ(end_in("was killed by SIGTERM; ending the other rank"),
+            (RankEnd{.rank = 2, .host = host, .status = {.signal = SIGTERM}}));
+  EXPECT_EQ(end_in("was killed by signal 35"),
+            (RankEnd{.rank = 2, .host = host, .status = {.signal = 35}}));
+  EXPECT_EQ(
+      end_in("is gone: its host was lost; ending the other rank"),
+      (RankEnd{.rank = 2, .host = host, .status = {.lost = true, .error = "its host was lost"}}));
+  EXPECT_EQ(end_in("was killed by a user"), std::nullopt);
+  EXPECT_EQ(end_in("does not come back"), std::nullopt);
+}
+
+TEST(FirstFailed, OfSeveralRanksThatTorchrunNoticedTogetherIsTheKilledOneOrUnknown) {
+  const auto report = [](const std::string& other_time, const std::string& other_code) {
+    return LastLines{"Failures:",
+                     "[1]:",
+                     "  time      : " + other_time,
+                     "  host      : dist-master",
+                     "  rank      : 1 (local_rank: 1)",
+                     "  exitcode  : " + other_code + " (pid: 7)",
+                     "  error_file: <N/A>",
+                     std::string(60, '-'),
+                     "Root Cause (first observed failure):",
+                     "[0]:",
+                     "  time      : 2026-11-30_11:04:07",
+                     "  host      : dist-master",
+                     "  rank      : 0 (local_rank: 0)",
+                     "  exitcode  : 1 (pid: 6)"};
+  };
+  const std::string same = "2026-11-30_11:04:07";
+  EXPECT_EQ(first_failed(report(same, "1")), (RankEnd{.host = {}, .status = {.code = 1}}));
+  EXPECT_EQ(first_failed(report(same, "-9")),
+            (RankEnd{.rank = 1, .host = {}, .status = {.signal = SIGKILL}}));
+  const RankEnd first{.rank = 0, .host = {}, .status = {.code = 1}};
+  EXPECT_EQ(first_failed(report("2026-11-30_11:04:12", "1")), first);
+  EXPECT_EQ(first_failed(report(same, "-15")), first) << "torchrun stopped it";
+}
+
 TEST(FirstFailed, IsOfIntelsFramesTheOneThatHydraDidNotKillItself) {
   const auto frame = [](int rank, const std::string& end) {
     return LastLines{
@@ -124,6 +172,13 @@ TEST(WithoutLauncherWords, OnlyTheOutputOfTheProgramRemains) {
             "=================================");
   EXPECT_EQ(without_launcher_words(lines_of(kTorchrunRaised)).back(),
             "ValueError: bad value in rank 1");
+}
+
+TEST(WithoutLauncherWords, TheReportOfHorovodrunIsNoOutputOfTheProgram) {
+  EXPECT_EQ(
+      without_launcher_words(
+          {"epoch 1", "horovodrun: rank 1 on n1 was killed by SIGKILL; ending the other rank"}),
+      LastLines{"epoch 1"});
 }
 
 TEST(WithoutLauncherWords, AProgramsOwnRulesStay) {

@@ -293,6 +293,30 @@ TEST_F(Roles, AKilledTaskIsToBlameInWhicheverOrderTheEndsAreNoticed) {
   }
 }
 
+// torchrun notices the ends of its ranks every few seconds, so the master may end first.
+TEST_F(Roles, ATaskThatLostAnotherOneIsNotToBlameAlsoIfItEndsFirst) {
+  engine_.stops_obey = false;
+  job::JobSpec spec = grpc("ddp", 1, 0);
+  spec.kind = job::Kind::kTorch;
+  engine_.logs["master"] =
+      "Traceback (most recent call last):\n  File \"f.py\", line 4, in <module>\n"
+      "RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer\n";
+  engine_.logs["worker-0"] =
+      "Traceback (most recent call last):\n  File \"f.py\", line 3, in <module>\n"
+      "FileNotFoundError: [Errno 2] No such file or directory: '/data.bin'\n";
+  submit(spec);
+
+  end("master", {.code = 1});
+  clock_.advance(std::chrono::milliseconds(100));
+  end("worker-0", {.code = 1});
+
+  ASSERT_TRUE(job().failure);
+  EXPECT_EQ(job().failure->task, "worker-0");
+  EXPECT_EQ(words::sentence(job().failure->cause),
+            "worker-0 exited with code 1: FileNotFoundError: [Errno 2] No such file or directory: "
+            "'/data.bin' (f.py, line 3)");
+}
+
 TEST_F(Roles, AKilledChiefIsToBlameAlsoIfTheEndOfAWorkerIsNoticedFirst) {
   engine_.stops_obey = false;
   submit(grpc("mnist", 1, 1));

@@ -51,6 +51,7 @@ struct LogFollower::Source {
   engine::LogFrame frame;
   bool has_frame = false;
   bool damaged = false;       ///< reading has ended; a notice in the log reports it
+  bool damage_shown = false;  ///< an earlier reader delivered that notice
   bool starved = false;       ///< its next frame could not be read for lack of a resource
   bool may_have_more = true;  ///< it may have grown since its end was reached
   bool is_live = false;       ///< its end was reached: its next frames were printed since then
@@ -74,10 +75,12 @@ struct LogFollower::Source {
     return has_frame;
   }
 
-  /// The next frame is a notice of the damage, which is not in the log itself. Returns true.
+  /// The next frame is a notice of the damage, which is not in the log itself. False: the reader has
+  /// received it.
   bool take_damage(const base::Error& error) {
     damaged = true;
-    has_frame = true;
+    has_frame = !damage_shown;
+    if (damage_shown) return false;
     const base::Time time = frame.time == base::Time() ? base::SystemClock().now() : frame.time;
     frame = {.time = time,
              .stream = job::LogStream::kNotice,
@@ -87,7 +90,10 @@ struct LogFollower::Source {
 
   /// Leaves the frame that peek() has loaded behind.
   void leave_frame() {
-    if (!damaged) at += engine::size_in_log(frame);
+    if (!damaged) {
+      at += engine::size_in_log(frame);
+      damage_shown = false;  // an earlier reader could not read this frame
+    }
     has_frame = false;
   }
 };
@@ -197,7 +203,12 @@ bool LogFollower::open_sources(const Job& job) {
     for (const job::Task& task : job.tasks) {
       const bool shown = (!query_.task || *query_.task == task.name) &&
                          (!query_.attempt || *query_.attempt == attempt);
-      if (shown && !open_source({job.id, attempt}, task)) return false;
+      // A launcher without slots of its own passes on what the ranks of workers print.
+      const bool passes_on = task.role == job::TaskRole::kLauncher && job.tasks.size() > 1 &&
+                             job.spec.leader_slots == 0;
+      const auto ranks =
+          passes_on ? RunSplitter::Ranks::kOfAnyHost : RunSplitter::Ranks::kOfThisHost;
+      if (shown && !open_source({job.id, attempt}, task, ranks)) return false;
     }
   }
   // No task is added to attempts before the present one.
@@ -214,19 +225,21 @@ void LogFollower::try_again_later() {
   });
 }
 
-bool LogFollower::open_source(const engine::GangId& gang, const job::Task& task) {
+bool LogFollower::open_source(const engine::GangId& gang, const job::Task& task,
+                              RunSplitter::Ranks ranks) {
   const bool open = std::any_of(sources_.begin(), sources_.end(), [&](const auto& source) {
     return source->attempt == gang.attempt && source->task == task.name;
   });
   if (open) return true;
   auto cursor = engine_.open_log(gang, task.name);
   if (!cursor) return cursor.error().code != base::ErrorCode::kExhausted;
-  auto source = std::make_unique<Source>(Source{
-      .attempt = gang.attempt,
-      .task = task.name,
-      .cursor = *std::move(cursor),
-      .splitter = RunSplitter(
-          {.task = task.name, .attempt = gang.attempt, .host = task.hostname, .rank = {}}, only_)});
+  auto source = std::make_unique<Source>(
+      Source{.attempt = gang.attempt,
+             .task = task.name,
+             .cursor = *std::move(cursor),
+             .splitter = RunSplitter(
+                 {.task = task.name, .attempt = gang.attempt, .host = task.hostname, .rank = {}},
+                 only_, ranks)});
   const auto* const place = from_.find(gang.attempt, task.name);
   if (place != nullptr && !go_to(*source, *place)) return false;
   if (query_.follow) {
@@ -243,6 +256,7 @@ bool LogFollower::open_source(const engine::GangId& gang, const job::Task& task)
 
 /// Reads the bytes again that are pending at that position. False: they cannot be read now.
 bool LogFollower::go_to(Source& source, const LogPosition::Source& place) const {
+  source.damage_shown = place.damage_shown;
   const auto sought = source.cursor->seek(place.from);
   if (!sought && sought.error().code == base::ErrorCode::kExhausted) return false;
   source.at = place.from;
@@ -457,6 +471,7 @@ LogPosition::Source LogFollower::place_of(const Source& source) {
                             .task = source.task,
                             .from = source.at,
                             .at = source.at,
+                            .damage_shown = source.damaged && !source.has_frame,
                             .parts = {}};
   for (const auto& [key, line] : source.splitter.unfinished()) {
     if (!line.text.empty()) place.from = std::min(place.from, line.at);

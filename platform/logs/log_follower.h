@@ -59,7 +59,7 @@ class LogFollower {
 
   void advance();
   bool open_sources(const job::Job& job);
-  bool open_source(const engine::GangId& gang, const job::Task& task);
+  bool open_source(const engine::GangId& gang, const job::Task& task, RunSplitter::Ranks ranks);
   void try_again_later();
   bool go_to(Source& source, const LogPosition::Source& place) const;
   void expect_more();

@@ -75,6 +75,7 @@ class Follower : public testing::Test {
 
   /// The bytes up to the end of the log.
   std::string read(const job::LogQuery& query, std::optional<LogPosition> from = {}) {
+    last_position_ = {};
     LogFollower follower(
         loop_, engine_,
         {.get = [this] { return &job_; },
@@ -84,6 +85,7 @@ class Follower : public testing::Test {
     std::string text;
     LogFollower::Deliver take = [&](const job::LogBatch& batch, bool end) {
       text += batch.bytes();
+      last_position_ = follower.position();
       if (end) return loop_.stop();
       follower.pull(take);
     };
@@ -95,6 +97,7 @@ class Follower : public testing::Test {
   base::EventLoop loop_;
   ScriptedEngine engine_{loop_};
   job::Job job_;
+  LogPosition last_position_;  ///< of the last read()
 };
 
 TEST_F(Follower, ReadsOnWhenALackOfDescriptorsHasPassed) {
@@ -138,6 +141,60 @@ TEST_F(Follower, ReportsADamagedLogAfterItsLastLine) {
             "1\nbegun\nthe rest of this log cannot be read: the log is damaged\n");
   engine_.scripts["main"] = {{frame_of("1\n"), frame_of("2\n"), Error{.what = "it is damaged"}}};
   EXPECT_EQ(read({.tail = 2}), "2\nthe rest of this log cannot be read: it is damaged\n");
+}
+
+TEST_F(Follower, ReportsDamageOnceToAReaderThatContinues) {
+  const Answers damaged{frame_of("1\n"), frame_of("begun"), Error{.what = "it is damaged"}};
+  const std::string notice = "the rest of this log cannot be read: it is damaged\n";
+  for (const job::LogQuery& query : {job::LogQuery{}, job::LogQuery{.tail = 2}}) {
+    engine_.scripts["main"] = {damaged, damaged, damaged};
+    EXPECT_TRUE(read(query).ends_with("begun\n" + notice));
+    EXPECT_EQ(read({}, last_position_), "");
+    EXPECT_EQ(read({}, last_position_), "");
+  }
+  // The position before the notice.
+  const uint64_t size =
+      engine::size_in_log(frame_of("1\n")) + engine::size_in_log(frame_of("begun"));
+  LogPosition before;
+  before.sources.push_back({.attempt = 1, .task = "main", .from = size, .at = size, .parts = {}});
+  engine_.scripts["main"] = {damaged};
+  EXPECT_EQ(read({}, before), notice);
+}
+
+TEST_F(Follower, ReadsOnIfAFrameCanBeReadAgain) {
+  engine_.scripts["main"] = {
+      {frame_of("1\n"), Error{.what = "it is damaged"}},
+      {frame_of("1\n"), frame_of("2\n"), Error{.what = "it is damaged again"}}};
+  read({});
+  EXPECT_EQ(read({}, last_position_),
+            "2\nthe rest of this log cannot be read: it is damaged again\n");
+}
+
+TEST_F(Follower, NamesNoHostForARankWhoseOutputPassedThroughALauncher) {
+  LogFrame of_rank = frame_of("from rank 1\n");
+  of_rank.rank = 1;
+  const auto hosts = [&](const std::string& task) {
+    engine_.scripts[task] = {{of_rank, frame_of("of the task\n")}};
+    std::string names;
+    LogFollower follower(loop_, engine_,
+                         {.get = [this] { return &job_; },
+                          .watch = [](const auto&) { return std::shared_ptr<void>(); }},
+                         {.task = task});
+    LogFollower::Deliver take = [&](const job::LogBatch& batch, bool end) {
+      for (const job::LogRecord& record : job::records_of(batch)) names += record.host + ";";
+      if (end) return loop_.stop();
+      follower.pull(take);
+    };
+    follower.pull(take);
+    loop_.run();
+    return names;
+  };
+  job_.tasks = {{.name = "launcher", .role = job::TaskRole::kLauncher, .hostname = "d-launcher"},
+                {.name = "worker-0", .role = job::TaskRole::kWorker, .hostname = "d-worker-0"}};
+  EXPECT_EQ(hosts("launcher"), ";d-launcher;");
+  EXPECT_EQ(hosts("worker-0"), "d-worker-0;d-worker-0;");
+  job_.spec.leader_slots = 1;
+  EXPECT_EQ(hosts("launcher"), "d-launcher;d-launcher;") << "it has a rank of its own";
 }
 
 TEST_F(Follower, ReadsTheOtherLogsBesideADamagedOne) {

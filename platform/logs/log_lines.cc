@@ -18,8 +18,9 @@ size_t whole_lines(std::string_view text) {
 
 }  // namespace
 
-RunSplitter::RunSplitter(job::LogSource of_task, std::shared_ptr<const job::LogPattern> only)
-    : of_task_(std::move(of_task)), only_(std::move(only)) {}
+RunSplitter::RunSplitter(job::LogSource of_task, std::shared_ptr<const job::LogPattern> only,
+                         Ranks ranks)
+    : of_task_(std::move(of_task)), only_(std::move(only)), ranks_(ranks) {}
 
 RunSplitter::Entry& RunSplitter::entry_of(const Key& key) {
   if (last_ != nullptr && last_->first == key) return *last_;
@@ -28,6 +29,7 @@ RunSplitter::Entry& RunSplitter::entry_of(const Key& key) {
     job::LogSource source = of_task_;
     source.rank = key.first;
     source.stream = key.second;
+    if (source.rank && ranks_ == Ranks::kOfAnyHost) source.host.clear();
     at->second.source = std::make_shared<const job::LogSource>(std::move(source));
   }
   last_ = &*at;
@@ -186,18 +188,29 @@ size_t count_lines(std::string_view bytes) {
 }  // namespace
 
 void LogTail::add(const RunSplitter::Run& run, const std::shared_ptr<LogCounts>& counts) {
+  LastLine& last = last_lines_[run.source];
+  std::string_view bytes = run.bytes;
+  if (last.is_dropped) {
+    const size_t rest = std::min(bytes.find('\n'), bytes.size() - 1) + 1;
+    last.is_open = last.is_dropped = bytes[rest - 1] != '\n';
+    if (counts != nullptr) (*counts)[run.key] += rest;
+    bytes.remove_prefix(rest);
+    if (bytes.empty()) return;
+  }
   runs_.push_back({.key = run.key,
                    .source = run.source,
                    .time = run.time,
-                   .bytes = std::string(run.bytes),
-                   .lines = count_lines(run.bytes),
+                   .bytes = std::string(bytes),
+                   .lines = count_lines(bytes) - (last.is_open ? 1 : 0),
                    .counts = counts});
+  last.is_open = !bytes.ends_with('\n');
   lines_ += runs_.back().lines;
   cost_ += cost_of(runs_.back());
   // Drops whole runs, for speed; trim() drops single lines.
-  while (!runs_.empty() && (lines_ - runs_.front().lines >= most_lines_ ||
-                            cost_ - cost_of(runs_.front()) >= kMostTailBytes)) {
-    drop_first();
+  while (!runs_.empty()) {
+    const bool needs_memory = cost_ - cost_of(runs_.front()) >= kMostTailBytes;
+    if (!needs_memory && lines_ - runs_.front().lines < most_lines_) break;
+    drop_first(needs_memory);
   }
 }
 
@@ -210,10 +223,47 @@ void LogTail::cut_first(size_t bytes, size_t lines) {
   lines_ -= lines;
 }
 
-void LogTail::drop_first() {
+void LogTail::pop_first() {
   cut_first(runs_.front().bytes.size(), runs_.front().lines);
   cost_ -= cost_of(runs_.front());
   runs_.pop_front();
+}
+
+/// Drops the first run, and the other pieces of its last line unless only memory is short.
+void LogTail::drop_first(bool for_memory) {
+  const job::LogBatch::Source source = runs_.front().source;
+  const bool ends_within_line = !runs_.front().bytes.ends_with('\n');
+  pop_first();
+  if (!ends_within_line) return;
+  if (!for_memory) return drop_rest_of_line(source);
+  const auto next = std::find_if(runs_.begin(), runs_.end(),
+                                 [&](const Held& held) { return held.source == source; });
+  if (next == runs_.end()) {
+    last_lines_[source].is_open = false;
+  } else {
+    ++next->lines;
+    ++lines_;
+  }
+}
+
+void LogTail::drop_rest_of_line(const job::LogBatch::Source& source) {
+  for (auto held = runs_.begin(); held != runs_.end();) {
+    if (held->source != source) {
+      ++held;
+      continue;
+    }
+    const size_t newline = held->bytes.find('\n');
+    const size_t rest = newline == std::string::npos ? held->bytes.size() : newline + 1;
+    if (held->counts != nullptr) (*held->counts)[held->key] += rest;
+    cost_ -= rest;
+    held->bytes.erase(0, rest);
+    if (held->bytes.empty()) {
+      cost_ -= cost_of(*held);
+      held = runs_.erase(held);
+    }
+    if (newline != std::string::npos) return;
+  }
+  last_lines_[source].is_dropped = true;
 }
 
 void LogTail::trim() {
@@ -226,7 +276,7 @@ void LogTail::trim() {
         first.find('\n', cut) == std::string_view::npos ? first.size() : first.find('\n', cut) + 1;
     ++lines;
   }
-  if (cut == first.size()) return drop_first();
+  if (cut == first.size()) return drop_first(lines_ - lines < most_lines_);
   cut_first(cut, lines);
 }
 
@@ -236,7 +286,7 @@ void LogTail::take_some(job::LogBatch& batch, size_t bytes) {
     const Held& first = runs_.front();
     batch.add(first.source, first.time, first.bytes);
     taken += first.bytes.size();
-    drop_first();
+    pop_first();
   }
 }
 

@@ -37,9 +37,14 @@ class RunSplitter {
   };
   using Emit = std::function<void(const Run&)>;
 
+  /// Where the ranks of a log ran. The ranks whose output passed through a launcher may have run on
+  /// other hosts: their sources have no host.
+  enum class Ranks { kOfThisHost, kOfAnyHost };
+
   /// `of_task`: the source without its rank and stream. `only`: the pattern of the lines to show,
   /// beside all notices; nullptr: all lines. The first piece of a line decides for the others.
-  RunSplitter(job::LogSource of_task, std::shared_ptr<const job::LogPattern> only = nullptr);
+  RunSplitter(job::LogSource of_task, std::shared_ptr<const job::LogPattern> only = nullptr,
+              Ranks ranks = Ranks::kOfThisHost);
 
   /// `at`: where the frame begins in the log.
   void add(const engine::LogFrame& frame, const Emit& emit, uint64_t at = 0);
@@ -85,6 +90,7 @@ class RunSplitter {
 
   job::LogSource of_task_;
   std::shared_ptr<const job::LogPattern> only_;
+  Ranks ranks_;
   std::map<Key, Stream> streams_;
   Entry* last_ = nullptr;  ///< the last one used, which is usually the next
 };
@@ -117,8 +123,9 @@ class LogTail {
  public:
   explicit LogTail(size_t most_lines) : most_lines_(most_lines) {}
 
-  /// A piece of a line counts as a line. `counts`: where its bytes are counted when they are
-  /// dropped; nullptr: nowhere.
+  /// Takes whole lines or a piece of a line. The pieces of a line are dropped together, except that
+  /// of a line of more than kMostTailBytes the end remains. `counts`: where the bytes are counted
+  /// when they are dropped; nullptr: nowhere.
   void add(const RunSplitter::Run& run, const std::shared_ptr<LogCounts>& counts);
 
   /// The log is complete: keeps exactly the last lines.
@@ -135,15 +142,23 @@ class LogTail {
     job::LogBatch::Source source;
     base::Time time;
     std::string bytes;
-    size_t lines = 0;
+    size_t lines = 0;  ///< lines that begin in it
     std::shared_ptr<LogCounts> counts;
   };
+  /// The last line of a source.
+  struct LastLine {
+    bool is_open = false;     ///< its newline is missing
+    bool is_dropped = false;  ///< its beginning was dropped, and its other pieces are, too
+  };
 
-  void drop_first();
+  void pop_first();
+  void drop_first(bool for_memory);
+  void drop_rest_of_line(const job::LogBatch::Source& source);
   void cut_first(size_t bytes, size_t lines);
 
   size_t most_lines_;
   std::deque<Held> runs_;
+  std::map<job::LogBatch::Source, LastLine> last_lines_;
   size_t lines_ = 0;
   size_t cost_ = 0;  ///< bytes in memory
 };

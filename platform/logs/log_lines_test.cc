@@ -311,6 +311,51 @@ TEST_F(Tail, CountsTheDroppedBytes) {
   EXPECT_EQ((*counts_)[kKey], 19U);
 }
 
+TEST_F(Tail, CountsALineOfManyPiecesOnce) {
+  const auto last = [this](size_t lines) {
+    LogTail tail(lines);
+    for (const char* bytes : {"start\n", "lo", "n", "g\nend\n", "more"}) add(tail, bytes);
+    return all_of(tail);
+  };
+  EXPECT_EQ(last(1), "more");
+  EXPECT_EQ(last(2), "end\nmore");
+  EXPECT_EQ(last(3), "long\nend\nmore");
+  EXPECT_EQ(last(4), "start\nlong\nend\nmore");
+}
+
+TEST_F(Tail, DropsThePiecesOfALineTogetherAlsoBetweenLinesOfAnotherSource) {
+  const auto other = std::make_shared<const job::LogSource>();
+  const auto last = [&](size_t lines) {
+    counts_ = std::make_shared<LogCounts>();
+    LogTail tail(lines);
+    add(tail, "lo");
+    tail.add({kKey, other, kFirstFrame, "a\n"}, nullptr);
+    add(tail, "n");
+    tail.add({kKey, other, kFirstFrame, "b\n"}, nullptr);
+    add(tail, "g\n");
+    tail.add({kKey, other, kFirstFrame, "c\n"}, nullptr);
+    return all_of(tail);
+  };
+  EXPECT_EQ(last(4), "loa\nnb\ng\nc\n");
+  EXPECT_EQ(last(3), "a\nb\nc\n");
+  EXPECT_EQ((*counts_)[kKey], 5U) << "the whole line counts as passed";
+  EXPECT_EQ(last(2), "b\nc\n");
+  EXPECT_EQ(last(1), "c\n");
+}
+
+TEST_F(Tail, KeepsTheEndOfALineThatExceedsItsMemory) {
+  LogTail tail(2);
+  const std::string piece(1 << 20, 'x');
+  add(tail, "start\n");
+  for (int i = 0; i < 20; ++i) add(tail, piece);
+  add(tail, "end\n");
+
+  const std::string kept = all_of(tail);
+  EXPECT_TRUE(kept.starts_with('x'));
+  EXPECT_TRUE(kept.ends_with("xend\n"));
+  EXPECT_LE(kept.size(), kMostTailBytes);
+}
+
 TEST_F(Tail, KeepsNoMoreThanItsMaximumOfBytes) {
   LogTail tail(1'000'000'000);
   const std::string line = std::string(99'999, 'x') + "\n";

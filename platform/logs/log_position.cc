@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kStreams = "oen";  // in the order of job::LogStream
 constexpr std::string_view kWhats = "-~^+";   // in the order of Part::What
+constexpr char kDamageShown = '!';
 
 /// Removes the text up to `separator`, and the separator; returns the text.
 std::string_view take_until(std::string_view& rest, char separator) {
@@ -39,6 +40,7 @@ void append(std::string& text, const Source& source) {
   text += '@';
   if (source.from != source.at) text += std::to_string(source.from) + "-";
   text += std::to_string(source.at);
+  if (source.damage_shown) text += kDamageShown;
   for (const Part& part : source.parts) append(text, part);
 }
 
@@ -62,13 +64,19 @@ std::optional<Source> source_of(std::string_view text) {
   const auto attempt = number_of<int>(take_until(text, '.'));
   const std::string_view task = take_until(text, '@');
   std::string_view place = take_until(text, ',');
+  const bool damage_shown = place.ends_with(kDamageShown);
+  if (damage_shown) place.remove_suffix(1);
   const bool ranged = place.find('-') != std::string_view::npos;
   const auto from = number_of<uint64_t>(take_until(place, '-'));
   const auto at = ranged ? number_of<uint64_t>(place) : from;
   if (!attempt || task.empty() || !from || !at) return std::nullopt;
   if (*from > *at || *at - *from > kFarthestPending) return std::nullopt;
-  Source source{
-      .attempt = *attempt, .task = std::string(task), .from = *from, .at = *at, .parts = {}};
+  Source source{.attempt = *attempt,
+                .task = std::string(task),
+                .from = *from,
+                .at = *at,
+                .damage_shown = damage_shown,
+                .parts = {}};
   while (!text.empty()) {
     const auto part = part_of(take_until(text, ','));
     if (!part) return std::nullopt;

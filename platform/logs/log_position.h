@@ -45,6 +45,8 @@ struct LogPosition {
     std::string task;
     uint64_t from = 0;  ///< offset of the frame with the first pending byte; else `at`
     uint64_t at = 0;    ///< offset of the first frame that was not read
+    /// That frame cannot be read, and the notice of this was delivered.
+    bool damage_shown = false;
     std::vector<Part> parts;
 
     bool operator==(const Source&) const = default;
@@ -59,7 +61,7 @@ struct LogPosition {
   bool operator==(const LogPosition&) const = default;
 };
 
-/// "1;2.worker-0@4096;2.worker-1@100-250,3o-17": one line without spaces.
+/// "1;2.worker-0@4096;2.worker-1@100-250,3o-17;2.worker-2@99!": one line without spaces.
 std::string to_string(const LogPosition& position);
 std::optional<LogPosition> log_position_of(std::string_view text);
 

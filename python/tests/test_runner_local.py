@@ -102,8 +102,22 @@ class Endings(Local):
         run = self.launched("-np", 3, *python("import os, sys\nos.environ['HOROVOD_RANK'] == '1' and sys.exit(9)\n"
                                               + READY_AND_WAIT))
         self.assertEqual(run.finish().code, 9)
-        self.assertIn("horovodrun: rank 1 on localhost ended with exit code 9; see its lines above, [1]<stderr>; "
+        self.assertIn("horovodrun: rank 1 on localhost ended with exit code 9; see its lines above; "
                       "ending the 2 other ranks\n", run.errors)
+
+    def test_a_rank_that_left_the_others_is_named_and_not_the_rank_that_failed_because_of_that(self):
+        for ends, code, named in (("sys.exit(9)", 9, "rank 1 on localhost ended with exit code 9"),
+                                  ("sys.exit(0)", 3, "rank 0 on localhost ended with exit code 3")):
+            with self.subTest(ends), Launched("-np", 3, *python(
+                    "import os, signal, sys\nrank = os.environ['HOROVOD_RANK']\n"
+                    "if rank == '0': sys.stderr.write('HorovodInternalError: rank 1 on host here has left the session: "
+                    "bye\\n'), sys.exit(3)\n"
+                    "signal.signal(signal.SIGUSR1, lambda *_: " + ends + ")\n" + READY_AND_WAIT)) as run:
+                run.until("[0]<stderr>:HorovodInternalError", "[1]<stdout>:pid ", "[2]<stdout>:pid ")
+                rank = int(run.until("[1]<stdout>:pid "))
+                os.kill(rank, signal.SIGUSR1)
+                self.assertEqual(run.finish().code, code)
+                self.assertIn(f"horovodrun: {named}; see its lines above; ending the other rank\n", run.errors)
 
     def test_a_rank_that_is_killed_is_named_with_the_signal(self):
         run = self.launched("-np", 2, *python(READY_AND_WAIT))

@@ -80,9 +80,12 @@ void append_code_point(uint32_t code, std::string& out) {
 }  // namespace
 
 Terminal terminal_of(int fd) {
-  const bool is_terminal = ::isatty(fd) == 1;
-  return {.is_terminal = is_terminal,
-          .colour = wants_colour(is_terminal, std::getenv("NO_COLOR"), std::getenv("TERM"))};
+  Terminal terminal{.is_terminal = ::isatty(fd) == 1};
+  terminal.colour =
+      wants_colour(terminal.is_terminal, std::getenv("NO_COLOR"), std::getenv("TERM"));
+  const auto size = terminal.is_terminal ? size_of_terminal(fd) : std::nullopt;
+  if (size && size->second > 0) terminal.columns = static_cast<size_t>(size->second);
+  return terminal;
 }
 
 bool wants_colour(bool is_terminal, const char* no_color, const char* term) {

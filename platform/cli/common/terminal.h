@@ -24,6 +24,7 @@ inline constexpr const char* kNoColour = "\x1b[0m";
 struct Terminal {
   bool is_terminal = false;
   bool colour = false;
+  size_t columns = 80;  ///< its width when it was examined
 };
 
 /// I/O: reads the descriptor and the environment. Colour: on a terminal whose TERM is not "dumb",

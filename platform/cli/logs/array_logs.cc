@@ -20,6 +20,7 @@ namespace {
 struct ArrayEnd {
   FollowEnd::How how = FollowEnd::How::kEnded;
   job::Array array = {};  ///< set with kEnded
+  bool has_output = false;
 };
 
 class ArrayFollower {
@@ -49,7 +50,7 @@ class ArrayFollower {
         return ArrayEnd{.how = how};
       }
       if (left_) return ArrayEnd{.how = FollowEnd::How::kInterrupted};
-      if (array) return ArrayEnd{.array = *std::move(array)};
+      if (array) return ArrayEnd{.array = *std::move(array), .has_output = has_output_};
       if (array.error().code != base::ErrorCode::kUnavailable) return array.error();
       MUSTER_CHECK(connection_.come_back());
       cursor_.restart();
@@ -62,6 +63,7 @@ class ArrayFollower {
     const job::LogRecord* const unseen = cursor_.unseen(record);
     if (unseen == nullptr) return true;
     connection_.is_well();
+    has_output_ = true;
     if (request_.look.json) {
       append_json(*unseen, terminal_, output_.buffer());
     } else {
@@ -94,6 +96,7 @@ class ArrayFollower {
   int told_ = -1;
   std::optional<base::Error> output_error_;  ///< the first one
   bool left_ = false;                        ///< after Ctrl-C
+  bool has_output_ = false;
 };
 
 }  // namespace
@@ -104,6 +107,7 @@ Result<int> follow_array(Connection& connection, Interrupts& interrupts,
   MUSTER_TRY(const ArrayEnd end, follower.run());
   if (end.how == FollowEnd::How::kPipeClosed) return kExitBrokenPipe;
   if (end.how == FollowEnd::How::kInterrupted) return kExitInterrupted;
+  if (!end.has_output) tell_of_nothing(request);
   if (!request.query.follow) return kExitDone;
   return end.array.phase == job::Phase::kSucceeded ? kExitDone : kExitFailed;
 }

@@ -11,6 +11,7 @@
 #include "api/wire.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "cli/common/output.h"
 
 namespace muster::cli::logs {
 
@@ -169,83 +170,222 @@ void append_json(const job::LogRecord& record, Terminal terminal, std::string& o
 
 std::string prefix_of(const job::LogRecord& record) {
   if (!record.rank) return "[" + record.task + "]";
-  return "[" + std::to_string(*record.rank) + "@" + record.host + "]";
+  return "[" + std::to_string(*record.rank) + (record.host.empty() ? "" : "@" + record.host) + "]";
 }
 
-bool LogPrinter::Source::is_of(const job::LogRecord& record) const {
-  return task == record.task && rank == record.rank && stream == record.stream &&
-         host == record.host;
+namespace {
+
+/// The columns of text that LogText has made safe: without the colours.
+size_t columns_of(std::string_view shown) {
+  size_t columns = 0;
+  while (!shown.empty()) {
+    const size_t plain = std::min(shown.find(kEscape), shown.size());
+    columns += display_width(shown.substr(0, plain));
+    shown.remove_prefix(plain);
+    if (!shown.empty()) shown.remove_prefix(std::min(shown.find('m'), shown.size() - 1) + 1);
+  }
+  return columns;
+}
+
+}  // namespace
+
+/// Takes the next piece of the line, of which only the last state counts if it overwrites itself.
+/// Returns the text that was added at the end; nothing: it has replaced the earlier text.
+std::optional<std::string_view> LogPrinter::Line::add(std::string_view more) {
+  const size_t end = more.find_last_not_of('\r') + 1;
+  const bool rewinds = end < more.size();
+  more = more.substr(0, end);
+  bool replaces = false;
+  if (!more.empty()) {
+    if (const size_t at = more.rfind('\r'); at != std::string_view::npos) {
+      more.remove_prefix(at + 1);
+      rewound = true;
+    }
+    replaces = rewound && !text.empty();
+    if (replaces) text.clear();
+    text += more;
+    rewound = false;
+  }
+  rewound = rewound || rewinds;
+  return replaces ? std::nullopt : std::optional(more);
+}
+
+LogPrinter::Source LogPrinter::source_of(const job::LogRecord& record) {
+  return {record.attempt, record.task, record.rank, record.stream};
+}
+
+std::string LogPrinter::head_of(const job::LogRecord& record) {
+  std::string head;
+  if (head_) head_(head);
+  if (look_.timestamps) head += base::to_rfc3339(record.time) + " ";
+  if (look_.prefix) {
+    const bool is_known = prefixed_ && prefixed_->task == record.task &&
+                          prefixed_->host == record.host && prefixed_->rank == record.rank;
+    if (!is_known) {
+      prefixed_ = {.task = record.task, .host = record.host, .rank = record.rank};
+      std::string name = prefix_of(record);
+      if (terminal_.is_terminal) name = safe_lines(name);
+      if (terminal_.colour) name = std::string(colour_of(record)) + name + kNoColour;
+      prefix_ = name + " ";
+    }
+    head += prefix_;
+  }
+  if (record.stream == job::LogStream::kNotice) head += "muster: ";
+  return head;
+}
+
+LogPrinter::Line& LogPrinter::line_of(const job::LogRecord& record) {
+  const auto [line, is_new] = lines_.try_emplace(source_of(record));
+  if (is_new) line->second.head = head_of(record);
+  return line->second;
 }
 
 void LogPrinter::print(const job::LogRecord& record, std::string& out) {
-  const bool same = known_ && source_.is_of(record);
-  if (open_ && !same) finish(out);
-  if (!same) remember(record);
-  if (!open_) begin_line(record, out);
+  if (record.continues) return continue_line(line_of(record), record.text, out);
+  const auto line = lines_.empty() ? lines_.end() : lines_.find(source_of(record));
+  if (line == lines_.end()) return print_whole(record, out);
+  end(line, record.text, out);
+}
+
+void LogPrinter::print_whole(const job::LogRecord& record, std::string& out) {
+  hide(out);
+  out += head_of(record);
   if (terminal_.is_terminal) {
-    show(record.text, out);
+    Line line;
+    line.add(record.text);
+    text_ = LogText(terminal_.colour);
+    text_.append(line.text, out);
+    text_.finish(out);
   } else {
     out += record.text;
   }
-  open_ = true;
-  if (!record.continues) finish(out);
+  out += '\n';
+  draw_latest(out);
+}
+
+/// Appends text to the line at the end of the terminal.
+void LogPrinter::append_text(std::string_view text, std::string& out) {
+  const size_t begin = out.size();
+  text_.append(text, out);
+  width_ += columns_of(std::string_view(out).substr(begin));
+}
+
+/// Makes the line the last of the output.
+void LogPrinter::draw(Line& line, std::string& out) {
+  hide(out);
+  shown_ = &line;
+  line.is_cut = false;
+  out += line.head;
+  if (terminal_.is_terminal) {
+    text_ = LogText(terminal_.colour);
+    width_ = columns_of(line.head);
+    append_text(line.text, out);
+  } else {
+    out += line.text;
+    line.text.clear();
+  }
+}
+
+/// Another line is to be the last: erases the open line, or ends it if it cannot be erased.
+void LogPrinter::hide(std::string& out) {
+  if (shown_ == nullptr) return;
+  if (terminal_.is_terminal) text_.finish(out);
+  if (terminal_.is_terminal && width_ < terminal_.columns) {
+    out += "\r\x1b[K";
+  } else {
+    out += '\n';
+    shown_->text.clear();
+    shown_->is_cut = true;
+  }
+  shown_ = nullptr;
+}
+
+/// On a terminal, draws the open line that was changed last.
+void LogPrinter::draw_latest(std::string& out) {
+  if (!terminal_.is_terminal || lines_.empty()) return;
+  Line* latest = nullptr;
+  for (auto& [source, line] : lines_) {
+    if (line.text.empty()) continue;
+    if (latest == nullptr || line.changed > latest->changed) latest = &line;
+  }
+  if (latest != nullptr) draw(*latest, out);
+}
+
+void LogPrinter::continue_line(Line& line, std::string_view text, std::string& out) {
+  line.changed = ++changes_;
+  if (!terminal_.is_terminal) {
+    if (shown_ == &line) {
+      out += text;
+    } else {
+      line.text += text;
+      if (line.text.size() >= kMostHeldOfLine) draw(line, out);
+    }
+    return;
+  }
+  const auto added = line.add(text);
+  if (shown_ != &line) {
+    draw(line, out);
+  } else if (added) {
+    append_text(*added, out);
+  } else {
+    text_.finish(out);
+    out += "\r\x1b[K";
+    shown_ = nullptr;
+    draw(line, out);
+  }
+  // It is never drawn again: it fills more than one row.
+  if (line.text.size() > kMostHeldOfLine) line.text.resize(kMostHeldOfLine / 2);
+}
+
+/// Appends the last piece of the line, and its newline.
+void LogPrinter::end(Lines::iterator ended, std::string_view text, std::string& out) {
+  Line& line = ended->second;
+  const bool has_more = !line.text.empty() || !text.empty() || !line.is_cut;
+  if (has_more || shown_ == &line) {
+    continue_line(line, text, out);
+    if (shown_ != &line) draw(line, out);
+    if (terminal_.is_terminal) text_.finish(out);
+    out += '\n';
+    shown_ = nullptr;
+  }
+  lines_.erase(ended);
+  if (shown_ == nullptr) draw_latest(out);
+}
+
+void LogPrinter::end_line(const job::LogRecord& of, std::string& out) {
+  const auto line = lines_.find(source_of(of));
+  if (line != lines_.end()) end(line, "", out);
 }
 
 void LogPrinter::note(const std::string& name, const std::string& words, std::string& out) {
-  finish(out);
+  hide(out);
   if (head_) head_(out);
   if (look_.prefix) out += name + " ";
   out += words + "\n";
+  draw_latest(out);
+}
+
+bool LogPrinter::holds() const {
+  if (terminal_.is_terminal) return false;
+  return std::any_of(lines_.begin(), lines_.end(),
+                     [](const auto& entry) { return !entry.second.text.empty(); });
+}
+
+void LogPrinter::release(std::string& out) {
+  if (terminal_.is_terminal) return;
+  for (auto& [source, line] : lines_) {
+    if (!line.text.empty() && std::exchange(line.is_old, true)) draw(line, out);
+    line.is_old = line.is_old && !line.text.empty();
+  }
 }
 
 void LogPrinter::finish(std::string& out) {
-  if (!open_) return;
-  if (terminal_.is_terminal) text_.finish(out);
-  out += '\n';
-  open_ = false;
-}
-
-void LogPrinter::begin_line(const job::LogRecord& record, std::string& out) {
-  line_head_.clear();
-  if (head_) head_(line_head_);
-  if (look_.timestamps) line_head_ += base::to_rfc3339(record.time) + " ";
-  if (look_.prefix) line_head_ += prefix_;
-  if (record.stream == job::LogStream::kNotice) line_head_ += "muster: ";
-  out += line_head_;
-  shown_ = false;
-  rewound_ = false;
-}
-
-/// Prints only the last state of a line that overwrites itself.
-void LogPrinter::show(std::string_view text, std::string& out) {
-  const size_t end = text.find_last_not_of('\r') + 1;
-  const bool rewinds = end < text.size();
-  text = text.substr(0, end);
-  const size_t rewound = text.rfind('\r');
-  if (rewound != std::string_view::npos) {
-    text.remove_prefix(rewound + 1);
-    rewound_ = true;
+  // The line at the end of the output first: it need not be drawn again.
+  while (!lines_.empty()) {
+    const auto shown = std::find_if(lines_.begin(), lines_.end(),
+                                    [&](const auto& entry) { return &entry.second == shown_; });
+    end(shown == lines_.end() ? lines_.begin() : shown, "", out);
   }
-  if (!text.empty()) {
-    if (rewound_ && shown_) {
-      text_.finish(out);
-      out += "\r\x1b[K" + line_head_;
-    }
-    text_.append(text, out);
-    shown_ = true;
-    rewound_ = false;
-  }
-  rewound_ = rewound_ || rewinds;
-}
-
-void LogPrinter::remember(const job::LogRecord& record) {
-  source_ = {record.task, record.host, record.rank, record.stream};
-  known_ = true;
-  text_ = LogText(terminal_.colour);
-  std::string name = prefix_of(record);
-  if (terminal_.is_terminal) name = safe_lines(name);
-  prefix_ = terminal_.colour ? std::string(colour_of(record)) + name + kNoColour : name;
-  prefix_ += ' ';
 }
 
 namespace {
@@ -271,7 +411,8 @@ bool is_blank(const std::string& text) {
 
 bool LogFold::repeats_the_last(const job::LogRecord& record) const {
   return last_ && !record.continues && record.stream == last_->stream &&
-         record.attempt == last_->attempt && record.text == last_->text;
+         record.attempt == last_->attempt && record.text == last_->text &&
+         !open_.contains({record.attempt, record.task, record.rank, record.stream});
 }
 
 void LogFold::print(const job::LogRecord& record, std::string& out) {
@@ -284,11 +425,13 @@ void LogFold::print(const job::LogRecord& record, std::string& out) {
     ranks_.clear();
     tasks_.clear();
     last_.reset();
-    const bool may_repeat = !record.continues && !continues_ && !is_blank(record.text) &&
+    const Source source{record.attempt, record.task, record.rank, record.stream};
+    const bool ends_line = open_.erase(source) > 0;
+    if (record.continues) open_.insert(source);
+    const bool may_repeat = !record.continues && !ends_line && !is_blank(record.text) &&
                             record.stream != job::LogStream::kNotice;
     if (may_repeat) last_ = record;
   }
-  continues_ = record.continues;
   if (!last_) return;
   if (record.rank) {
     ranks_.insert(*record.rank);

@@ -33,6 +33,8 @@ TEST(LogPrinter, NamesTheTaskOrTheRankWithItsHost) {
 
   EXPECT_EQ(printed({log_line("launcher", "hello"), of_rank}),
             "[launcher] hello\n[3@dist-worker-1] epoch 1\n");
+  of_rank.host.clear();
+  EXPECT_EQ(printed({of_rank}), "[3] epoch 1\n") << "its host is unknown";
 }
 
 TEST(LogPrinter, MarksMessagesOfMuster) {
@@ -57,9 +59,72 @@ TEST(LogPrinter, JoinsThePiecesOfALongLine) {
       "[a] one two three\n");
 }
 
-TEST(LogPrinter, EndsAnOpenLineBeforeAnotherSourcePrintsAndRepeatsThePrefixAfterwards) {
-  EXPECT_EQ(printed({log_line("a", "one ", true), log_line("b", "other"), log_line("a", "two")}),
-            "[a] one \n[b] other\n[a] two\n");
+TEST(LogPrinter, HoldsThePiecesOfALineInAPipeUntilItsNewline) {
+  EXPECT_EQ(printed({log_line("a", "one ", true), log_line("b", "other"), log_line("b", "on", true),
+                     log_line("a", "two"), log_line("b", "e")}),
+            "[b] other\n[a] one two\n[b] one\n");
+  LogRecord other_stream = log_line("a", "error");
+  other_stream.stream = LogStream::kError;
+  EXPECT_EQ(printed({log_line("a", "one ", true), other_stream, log_line("a", "two")}),
+            "[a] error\n[a] one two\n");
+}
+
+TEST(LogPrinter, AddsNoEmptyLineWhereTheLastLineOfASourceEndsLate) {
+  EXPECT_EQ(printed({log_line("a", "no newline", true), log_line("b", "x"), log_line("a", "")}),
+            "[b] x\n[a] no newline\n");
+}
+
+class Held : public testing::Test {
+ protected:
+  std::string print(const LogRecord& record) {
+    std::string out;
+    printer_.print(record, out);
+    return out;
+  }
+  std::string release() {
+    std::string out;
+    printer_.release(out);
+    return out;
+  }
+
+  LogPrinter printer_{{}, kFile};
+};
+
+TEST_F(Held, PiecesArePrintedWhenTheyAreFoundTwice) {
+  EXPECT_FALSE(printer_.holds());
+  EXPECT_EQ(print(log_line("a", "name? ", true)), "");
+  EXPECT_TRUE(printer_.holds());
+  EXPECT_EQ(release(), "");
+  EXPECT_EQ(print(log_line("b", "age? ", true)), "");
+  EXPECT_EQ(release(), "[a] name? ");
+  EXPECT_EQ(print(log_line("a", "Ada", true)), "Ada") << "nothing came between";
+  EXPECT_EQ(release(), "\n[b] age? ");
+  EXPECT_FALSE(printer_.holds());
+  EXPECT_EQ(print(log_line("a", "")), "") << "its line has ended";
+  EXPECT_EQ(print(log_line("b", "36")), "36\n");
+}
+
+TEST_F(Held, TheRestOfALineThatOthersHaveEndedIsALine) {
+  print(log_line("a", "one ", true));
+  release();
+  EXPECT_EQ(release(), "[a] one ");
+  EXPECT_EQ(print(log_line("b", "x")), "\n[b] x\n");
+  EXPECT_EQ(print(log_line("a", "two")), "[a] two\n");
+}
+
+TEST_F(Held, ALineOfAMegabyteIsPrintedBeforeItsNewline) {
+  const std::string half(LogPrinter::kMostHeldOfLine / 2, 'x');
+  EXPECT_EQ(print(log_line("a", half, true)), "");
+  EXPECT_EQ(print(log_line("a", half, true)), "[a] " + half + half);
+  EXPECT_EQ(print(log_line("a", "end")), "end\n");
+}
+
+TEST_F(Held, AnOpenLineCanBeEnded) {
+  print(log_line("a", "one", true));
+  std::string out;
+  printer_.end_line(log_line("a", ""), out);
+  printer_.end_line(log_line("b", ""), out);
+  EXPECT_EQ(out, "[a] one\n");
 }
 
 TEST(LogPrinter, EndsAnOpenLineAtTheEnd) {
@@ -139,10 +204,50 @@ TEST(LogPrinter, OverwritesAProgressBarThatGrowsInPieces) {
             "[a] 10%\r\x1b[K[a] 20%\n");
 }
 
-TEST(LogPrinter, StartsAProgressBarOnANewLineAfterAnotherTaskPrinted) {
-  EXPECT_EQ(printed({log_line("a", "\r10%", true), log_line("b", "x"), log_line("a", "\r20%")}, {},
-                    kPlainTerminal),
-            "[a] 10%\n[b] x\n[a] 20%\n");
+/// The rows that a terminal shows after this output; a row that is erased remains empty.
+std::vector<std::string> rows_of(const std::string& out) {
+  std::vector<std::string> rows{""};
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (out[i] == '\n') {
+      rows.emplace_back();
+    } else if (out.substr(i, 4) == "\r\x1b[K") {
+      rows.back().clear();
+      i += 3;
+    } else {
+      rows.back() += out[i];
+    }
+  }
+  return rows;
+}
+
+TEST(LogPrinter, KeepsAnOpenLineAtTheBottomOfATerminal) {
+  using Rows = std::vector<std::string>;
+  LogPrinter printer({}, kPlainTerminal);
+  std::string out;
+  const auto rows = [&](const std::vector<LogRecord>& records) {
+    for (const LogRecord& record : records) printer.print(record, out);
+    return rows_of(out);
+  };
+  EXPECT_EQ(rows({log_line("a", "\r10%", true), log_line("b", "x")}), (Rows{"[b] x", "[a] 10%"}));
+  EXPECT_EQ(rows({log_line("b", "\r50%", true)}), (Rows{"[b] x", "[b] 50%"}));
+  EXPECT_EQ(rows({log_line("a", "\r20%", true)}), (Rows{"[b] x", "[a] 20%"}));
+  EXPECT_EQ(rows({log_line("a", " of 9", true)}), (Rows{"[b] x", "[a] 20% of 9"}));
+  EXPECT_EQ(rows({log_line("a", "")}), (Rows{"[b] x", "[a] 20% of 9", "[b] 50%"}));
+  printer.note("[0-3]", "... (repeated 4 times)", out);
+  EXPECT_EQ(rows({log_line("b", "\r100%")}),
+            (Rows{"[b] x", "[a] 20% of 9", "[0-3] ... (repeated 4 times)", "[b] 100%", ""}));
+}
+
+TEST(LogPrinter, DoesNotEraseAnOpenLineOfSeveralRows) {
+  using Rows = std::vector<std::string>;
+  const Terminal narrow{.is_terminal = true, .colour = true, .columns = 10};
+  const auto rows = [&](const std::string& open) {
+    return rows_of(printed({log_line("a", open, true), log_line("b", "x"), log_line("a", "end")},
+                           {.prefix = false}, narrow));
+  };
+  EXPECT_EQ(rows("123456789"), (Rows{"x", "123456789end", ""}));
+  EXPECT_EQ(rows("\x1b[31mred"), (Rows{"x", "\x1b[31mredend\x1b[0m", ""})) << "three columns";
+  EXPECT_EQ(rows("1234567890"), (Rows{"1234567890", "x", "end", ""}));
 }
 
 }  // namespace
@@ -250,6 +355,13 @@ TEST_F(Folded, OtherStreamsBlankLinesAndPiecesAreNotFolded) {
   piece.continues = true;
   EXPECT_EQ(print({piece, log_line("c", "x"), log_line("c", "x"), log_line("c", "y")}),
             "[c] xx\n[c] x\n[c] y\n");
+}
+
+TEST_F(Folded, TheEndOfALineIsNoRepetitionOfTheLineOfAnotherSource) {
+  LogRecord piece = log_line("a", "step 1 ... ");
+  piece.continues = true;
+  print({piece, log_line("b", "done"), log_line("a", "done")});
+  EXPECT_FALSE(fold_.holds());
 }
 
 TEST_F(Folded, BlankLineInBetweenEndsTheCount) {

@@ -78,23 +78,48 @@ Command logs_command() {
       .help = "print the output of a job",
       .read = read_logs,
       .positionals = job_or_task(),
-      .flags =
-          Flags{{.name = "--follow", .letter = "-f", .help = "continue until the job ends"},
-                {.name = "--task", .value = "TASK", .help = "only this task"},
-                {.name = "--attempt",
-                 .value = "N",
-                 .help = "only this attempt of the job, from 1 (default: all attempts)"},
-                {.name = "--rank", .value = "N", .help = "only this rank"},
-                {.name = "--grep",
-                 .value = "PATTERN",
-                 .help = "only lines that match this regular expression"},
-                {.name = "--since",
-                 .value = "TIME",
-                 .help = "only entries after this time: 10m (ago), or 2026-01-31T12:00:00Z"},
-                {.name = "--tail", .letter = "-n", .value = "N", .help = "only the last N lines"}} +
-          job_project_flag() + look_flags() + output_flag({"text", "json"}),
+      .flags = Flags{{.name = "--follow", .letter = "-f", .help = "continue until the job ends"},
+                     {.name = "--task", .value = "TASK", .help = "only this task"},
+                     {.name = "--attempt",
+                      .value = "N",
+                      .help = "only this attempt of the job, from 1 (default: all attempts)"},
+                     {.name = "--rank", .value = "N", .help = "only this rank"},
+                     {.name = "--grep",
+                      .value = "PATTERN",
+                      .help = "only lines that match this regular expression"},
+                     {.name = "--since",
+                      .value = "TIME",
+                      .help = "only entries after this time: 10m (ago), or 2026-01-31T12:00:00Z"},
+                     {.name = "--tail",
+                      .letter = "-n",
+                      .value = "N",
+                      .help = "only the last N lines; of an array, of each member"}} +
+               job_project_flag() + look_flags() + output_flag({"text", "json"}),
       .example = "muster logs dist -f --rank 1 --grep loss",
       .see_also = "muster metrics, muster events"};
+}
+
+std::string nothing_word(const std::string& name, const job::LogQuery& query) {
+  if (query.tail == 0) return {};
+  std::string flags;
+  if (query.task) flags += " --task " + *query.task;
+  if (query.attempt) flags += " --attempt " + std::to_string(*query.attempt);
+  if (query.rank) flags += " --rank " + std::to_string(*query.rank);
+  if (!query.grep.empty()) flags += " --grep '" + query.grep + "'";
+  if (query.since) flags += " --since " + base::to_rfc3339(*query.since, 0);
+  if (flags.empty()) return {};
+  return "no line of '" + name + "' matches" + flags;
+}
+
+void tell_of_nothing(const FollowRequest& request) {
+  const std::string word = nothing_word(request.name, request.query);
+  if (word.empty()) return;
+  std::cerr << request.program << ": " << word << '\n';
+  if (request.query.rank) {
+    std::cerr << "  only some lines carry a rank; without --rank, '" << request.program << " logs "
+              << request.name << "' shows all\n";
+  }
+  std::cerr << std::flush;
 }
 
 Result<int> execute(const LogsCommand& command, const Hooks& hooks) {
@@ -108,6 +133,7 @@ Result<int> execute(const LogsCommand& command, const Hooks& hooks) {
     if (code.error().code != base::ErrorCode::kNotFound) return std::move(code).error();
   }
   MUSTER_TRY(const FollowEnd end, std::move(followed));
+  if (end.how == FollowEnd::How::kEnded && !end.has_output) tell_of_nothing(request);
   if (end.how == FollowEnd::How::kEnded && !command.query.follow) return kExitDone;
   const int code = report_end(end, command.name, OnInterrupt::kDetach);
   // The request was to show the logs, so the exit code does not depend on the job's result, which
@@ -162,22 +188,22 @@ WaitingWord::WaitingWord() : timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLO
   ::timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 
-void WaitingWord::look(const Connection& connection, const std::string& name) {
+void WaitingWord::look(const Connection& connection, const FollowRequest& request) {
   uint64_t count = 0;
   if (!timer_ || ::read(timer_.get(), &count, sizeof count) != sizeof count) return;
-  const auto job = connection.second_client()->get(name);
+  const auto job = connection.second_client()->get(request.name);
   // If the server is gone, follow() reconnects.
   if (!job) return;
-  const std::string word = waiting_word(*job);
+  const std::string word = waiting_word(*job, request.commands);
   if (word.empty()) return done();
   if (word == told_) return;
   told_ = word;
-  std::cerr << "muster: " + word << std::endl;
+  std::cerr << request.program + ": " + word << std::endl;
 }
 
-std::string waiting_word(const job::Job& job) {
+std::string waiting_word(const job::Job& job, const words::Commands& commands) {
   if (job.phase != job::Phase::kQueued || job::is_empty(job.reason)) return {};
-  return "job '" + job.spec.name + "'" + words::after_colon(job.reason);
+  return "job '" + job.spec.name + "'" + words::after_colon(job.reason, commands);
 }
 
 namespace {
@@ -194,6 +220,21 @@ base::UniqueFd epoll_set_of(std::initializer_list<int> descriptors) {
 
 // The maximum delay before the count of a repeated line is printed.
 constexpr time_t kSecondsOfSilence = 1;
+// A pipe gets the beginning of a line after twice this time, at most.
+constexpr time_t kSecondsHeld = 2;
+
+void start_timer(const base::UniqueFd& timer, time_t seconds) {
+  itimerspec when{};
+  when.it_value.tv_sec = seconds;
+  ::timerfd_settime(timer.get(), 0, &when, nullptr);
+}
+
+/// Whether the timer has expired since the last call.
+bool has_expired(const base::UniqueFd& timer) {
+  uint64_t count = 0;
+  return ::read(timer.get(), &count, sizeof count) == sizeof count;
+}
+
 constexpr size_t kEverything = std::numeric_limits<size_t>::max();
 
 class Follower {
@@ -208,7 +249,9 @@ class Follower {
         output_(STDOUT_FILENO),
         leaves_out_(request.query.follow && folds_ && !request.look.json && output_.stop_waiting()),
         fold_timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
-        wake_fd_(epoll_set_of({interrupts.fd(), output_.fd(), fold_timer_.get(), waiting_.fd()})) {}
+        hold_timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
+        wake_fd_(epoll_set_of({interrupts.fd(), output_.fd(), fold_timer_.get(), hold_timer_.get(),
+                               waiting_.fd()})) {}
 
   Result<FollowEnd> run() {
     if (!request_.query.follow) waiting_.done();
@@ -241,6 +284,7 @@ class Follower {
     if (unseen == nullptr) return true;
     connection_.is_well();
     waiting_.done();
+    has_output_ = true;
     if (output_error_) return true;
     if (may_be_left_out(*unseen)) return hold_or_print(*unseen);
     print_held(kEverything);
@@ -271,7 +315,7 @@ class Follower {
         .on_line = [this](const job::LogRecord& record) { print(record); },
         .on_gap =
             [this](const job::LogRecord& next, uint64_t lines) {
-              printer_.finish(output_.buffer());
+              printer_.end_line(next, output_.buffer());
               print(gap_of(next, lines));
             }};
     while (!held_.empty() && output_.buffer().size() < enough) held_.take_some(handlers);
@@ -285,26 +329,37 @@ class Follower {
       if (fold_.holds()) set_fold_timer();
     } else {
       printer_.print(record, output_.buffer());
+      if (record.continues) set_hold_timer();
     }
   }
 
   void set_fold_timer() {
-    if (std::exchange(fold_timer_set_, true)) return;
-    itimerspec when{};
-    when.it_value.tv_sec = kSecondsOfSilence;
-    ::timerfd_settime(fold_timer_.get(), 0, &when, nullptr);
+    if (!std::exchange(fold_timer_set_, true)) start_timer(fold_timer_, kSecondsOfSilence);
+  }
+
+  void set_hold_timer() {
+    if (hold_timer_set_ || !printer_.holds()) return;
+    hold_timer_set_ = true;
+    start_timer(hold_timer_, kSecondsHeld);
+  }
+
+  void print_what_was_held() {
+    if (!has_expired(hold_timer_)) return;
+    hold_timer_set_ = false;
+    if (!output_error_) printer_.release(output_.buffer());
+    set_hold_timer();
   }
 
   void tell_what_was_folded() {
-    uint64_t count = 0;
-    if (::read(fold_timer_.get(), &count, sizeof count) != sizeof count) return;
+    if (!has_expired(fold_timer_)) return;
     fold_timer_set_ = false;
     if (!output_error_) fold_.tell(output_.buffer());
   }
 
   bool on_wake() {
     tell_what_was_folded();
-    waiting_.look(connection_, request_.name);
+    print_what_was_held();
+    waiting_.look(connection_, request_);
     if (!output_error_) print_held(PacedOutput::kTerminalPiece);
     if (!check_output(output_.write_some(!held_.empty()))) return false;
     while (interrupts_.take()) {
@@ -367,7 +422,8 @@ class Follower {
     }
     FollowEnd result{.how = left_ ? FollowEnd::How::kInterrupted : FollowEnd::How::kEnded,
                      .job = job ? *job : job::Job{},
-                     .stop_asked = interruptions_ > 0};
+                     .stop_asked = interruptions_ > 0,
+                     .has_output = has_output_};
     if (!output_error_) return result;
     MUSTER_TRY(result.how, end_by_output(*output_error_));
     return result;
@@ -395,11 +451,14 @@ class Follower {
   base::Time begin_ = base::SystemClock().now();
   base::UniqueFd fold_timer_;
   bool fold_timer_set_ = false;
+  base::UniqueFd hold_timer_;
+  bool hold_timer_set_ = false;
   WaitingWord waiting_;
   base::UniqueFd wake_fd_;
   LogCursor cursor_;
   std::optional<base::Error> output_error_;  ///< if set, nothing more is printed
   bool left_ = false;                        ///< the user left before the end
+  bool has_output_ = false;
   int interruptions_ = 0;
 };
 

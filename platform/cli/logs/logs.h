@@ -18,6 +18,7 @@
 #include "cli/logs/log_printer.h"
 #include "job/job.h"
 #include "job/log_record.h"
+#include "words/sentence.h"
 
 namespace muster::cli::logs {
 
@@ -79,6 +80,8 @@ class LogCursor {
   job::LogRecord rest_;
 };
 
+struct FollowRequest;
+
 class WaitingWord {
  public:
   WaitingWord();
@@ -87,7 +90,7 @@ class WaitingWord {
   int fd() const { return timer_.get(); }
 
   /// Checks the job, if a check is due, with its own client.
-  void look(const Connection& connection, const std::string& name);
+  void look(const Connection& connection, const FollowRequest& request);
 
   /// Stops checking: the job has printed something, or the message is no longer needed.
   void done() { timer_.reset(); }
@@ -98,7 +101,7 @@ class WaitingWord {
 };
 
 /// "job 'second' waits: needs 1 GPU; ..."; empty if the job does not wait.
-std::string waiting_word(const job::Job& job);
+std::string waiting_word(const job::Job& job, const words::Commands& commands = {});
 
 // Prints a job's logs to standard output as they arrive, until they end. If the connection to the
 // server is lost, reconnects (and starts a local server if necessary) and continues at the same
@@ -118,6 +121,9 @@ struct FollowRequest {
   LogLook look;
   OnInterrupt on_interrupt = OnInterrupt::kDetach;
   std::function<void(std::string&)> head = {};  ///< see LogPrinter
+  // Of the program that the user has called.
+  std::string program = "muster";
+  words::Commands commands = {};
 };
 
 struct FollowEnd {
@@ -129,6 +135,7 @@ struct FollowEnd {
   How how = How::kEnded;
   job::Job job;             ///< set with kEnded
   bool stop_asked = false;  ///< Ctrl-C asked the server to stop the job
+  bool has_output = false;  ///< a record was received
 };
 
 /// With kStop, a closed output stops the job, too, as SIGPIPE would stop a program in a pipe.
@@ -137,6 +144,12 @@ struct FollowEnd {
 /// written (for example, a full disk).
 Result<FollowEnd> follow(Connection& connection, Interrupts& interrupts,
                          const FollowRequest& request);
+
+/// "no line of 'dist' matches --rank 5"; empty if the query selects all lines, or asks for none.
+std::string nothing_word(const std::string& name, const job::LogQuery& query);
+
+/// Prints it on standard error, with advice.
+void tell_of_nothing(const FollowRequest& request);
 
 /// How following ends after `error` of PacedOutput. Errors: kInternal: the output cannot be written.
 Result<FollowEnd::How> end_by_output(base::Error error);

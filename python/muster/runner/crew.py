@@ -33,12 +33,14 @@ if TYPE_CHECKING:
 
 class Exited(NamedTuple):
     """A process has ended. Of `code` and `signal` the one that does not apply is 0. `why`: the reason if it did not end
-    by itself: it could not be started, or its host was lost. Its output may still arrive until it is Finished."""
+    by itself: it could not be started, or its host was lost. `errors`: the last bytes that it has printed on standard
+    error. More output may arrive until it is Finished."""
     name: str
     host: str
     code: int
     signal: int
     why: str = ""
+    errors: bytes = b""
 
 
 class Finished(NamedTuple):
@@ -73,6 +75,9 @@ Event = Union[Exited, Finished, HostLost, HostReached]
 #: How often output of the remote shell of a lost host is read: some shells never stop printing.
 _MOST_COMPLAINTS = 16
 
+#: How much of the standard error of each process is kept for its end: a traceback.
+_KEPT_ERRORS = 8192
+
 #: The exit codes of shells for a program that does not exist or cannot be executed.
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
@@ -89,6 +94,7 @@ class Crew:
         self._where: Dict[str, str] = {}
         self._labels: Dict[str, str] = {}
         self._over: Dict[str, bool] = {}
+        self._last_errors: Dict[str, bytes] = {}
         self._pending: Deque[Event] = deque()
         self._results: Dict[str, List[bytes]] = {}
         if settings.function is not None:
@@ -268,13 +274,18 @@ class Crew:
         for event in events:
             name = event[1]
             if event[0] == "output":
-                self._output.write(self._labels[name], event[2], event[3])
+                self._write(name, event[2], event[3])
             elif event[0] == "exited":
                 self._exited(name, event[2], event[3])
             elif event[0] == "result":
                 self._results[name] = [event[2]]
             else:
                 self._finished(name)
+
+    def _write(self, name: str, stream: int, data: bytes) -> None:
+        if stream == STDERR:
+            self._last_errors[name] = (self._last_errors.get(name, b"") + data)[-_KEPT_ERRORS:]
+        self._output.write(self._labels[name], stream, data)
 
     def _serve(self, remote: RemoteHost, descriptor: int, what: int) -> None:
         if descriptor == remote.stdin:
@@ -307,7 +318,7 @@ class Crew:
         if self._where.get(name) != host:
             return
         if kind in (b"1", b"2"):
-            self._output.write(self._labels[name], STDOUT if kind == b"1" else STDERR, data)
+            self._write(name, STDOUT if kind == b"1" else STDERR, data)
         elif kind == b"X":
             ended = _object_of(data)
             self._exited(name, int(ended["code"]), int(ended["signal"]))
@@ -341,7 +352,7 @@ class Crew:
 
     def _exited(self, name: str, code: int, signal: int, why: str = "") -> None:
         self._over[name] = True
-        self._pending.append(Exited(name, self._where[name], code, signal, why))
+        self._pending.append(Exited(name, self._where[name], code, signal, why, self._last_errors.pop(name, b"")))
 
     def _finished(self, name: str) -> None:
         self._output.finish(self._labels[name])
@@ -353,6 +364,7 @@ class Crew:
 
     def _forget(self, name: str) -> None:
         del self._where[name], self._labels[name], self._over[name]
+        self._last_errors.pop(name, None)
 
     def _watch(self, remote: RemoteHost) -> None:
         self._remotes[remote.name] = remote

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from typing import Callable, Dict, Optional
 
@@ -43,7 +44,17 @@ def sentence_of(ended: Exited, who: str) -> str:
         advice = " (the code of shells for a program that is not found)"
     elif ended.code > 128 and ended.code - 128 in _ADVICE:
         advice = f" (the code of shells after {_name_of(ended.code - 128)})"
-    return f"{where} ended with exit code {ended.code}{advice}; see its lines above, [{ended.name}]<stderr>"
+    return f"{where} ended with exit code {ended.code}{advice}; see its lines above"
+
+
+#: Ends of the sentences by which Muster's library reports a lost rank: "rank 1 on host alpha has left the session".
+_LOSS = re.compile(rb"\brank (\d+) on host \S+?,? (?:has left|is gone|did not answer)\b")
+
+
+def lost_rank_in(errors: bytes) -> Optional[str]:
+    """The rank whose loss ended a process, by the last lines that the process printed; None if it lost no rank."""
+    found = _LOSS.findall(errors)
+    return found[-1].decode() if found else None
 
 
 _ADVICE: Dict[int, str] = {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import select
-from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence, Union
+import time
+from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence, Set, Union
 
 from .crew import Crew, Exited, HostAddresses
-from .endings import INTERRUPTED_BY, Interrupts, code_of, say, sentence_of
+from .endings import INTERRUPTED_BY, Interrupts, code_of, lost_rank_in, say, sentence_of
 from .hosts import is_local
 from .output import Output
 from .places import Place, common_environment, environment_of, lay_out
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 #: The code if hosts could not be reached, or the run could not begin for another reason.
 COULD_NOT_START = 1
+
+#: How long a rank that another one reported as lost may take to end. It left the others because it is about to end.
+_LAST_WORDS = 10.0
 
 
 def run_static(settings: Settings, extra: Optional[Mapping[str, str]] = None,
@@ -49,6 +53,11 @@ class _Run:
         self._crew = crew
         self._interrupts = interrupts
         self._failure: Optional[Exited] = None
+        # The first rank that failed because it lost another one, and the lost ranks that may still end by themselves.
+        self._follower: Optional[Exited] = None
+        self._lost: Set[str] = set()
+        self._named_at = 0.0
+        self._over: Set[str] = set()
         self._is_ending = False
         self._driver: Optional[Rendezvous] = None
 
@@ -89,7 +98,8 @@ class _Run:
         if driver is not None:
             poller.register(driver.fileno(), select.POLLIN)
         while self._crew.has_more:
-            bounds = (self._crew.wait_at_most(), None if driver is None else driver.wait_at_most())
+            bounds = (self._crew.wait_at_most(), None if driver is None else driver.wait_at_most(),
+                      max(0.0, self._named_at - time.monotonic()) if self._lost else None)
             known = [each for each in bounds if each is not None]
             poller.poll(1000 * min(known) + 1 if known else None)
             if driver is not None:
@@ -100,20 +110,44 @@ class _Run:
             for event in self._crew.events(0):
                 if isinstance(event, Exited):
                     self._note(event)
+            if self._lost and time.monotonic() >= self._named_at:
+                self._name(self._follower)
             if self._interrupts.signal and not self._is_ending:
                 say(f"{INTERRUPTED_BY[self._interrupts.signal]}: ending {_count(len(self._crew.running))}")
                 self._end()
 
     def _note(self, ended: Exited) -> None:
-        if self._is_ending or (ended.code == 0 and ended.signal == 0 and not ended.why):
+        """A rank that leaves the others in order to end takes longer than the rank that fails because of that. So the
+        lost rank has a moment in which it ends, and is named then."""
+        self._over.add(ended.name)
+        if self._is_ending:
             return
-        self._failure = ended
-        others = len(self._crew.running) - (ended.name in self._crew.running)
-        say(sentence_of(ended, f"rank {ended.name}") + (f"; ending {_count(others, 'other ')}" if others else ""))
+        if ended.code == 0 and ended.signal == 0 and not ended.why:
+            self._lost.discard(ended.name)
+            if self._follower is not None and not self._lost:
+                self._name(self._follower)
+            return
+        lost = lost_rank_in(ended.errors)
+        if lost is None or lost in self._over or lost not in self._crew.running:
+            is_first = lost is None or ended.name in self._lost
+            self._name(ended if is_first or self._follower is None else self._follower)
+            return
+        if self._follower is None:
+            self._follower = ended
+            self._named_at = time.monotonic() + _LAST_WORDS
+        self._lost.discard(ended.name)
+        self._lost.add(lost)
+
+    def _name(self, failed: Optional[Exited]) -> None:
+        assert failed is not None
+        self._failure = failed
+        others = sum(name not in self._over for name in self._crew.running)
+        say(sentence_of(failed, f"rank {failed.name}") + (f"; ending {_count(others, 'other ')}" if others else ""))
         self._end()
 
     def _end(self) -> None:
         self._is_ending = True
+        self._lost.clear()
         self._crew.end()
 
     def _conclude(self) -> int:
