@@ -275,6 +275,24 @@ TEST(ReclaimGang, DoesNotGoRoundInCircles) {
   EXPECT_LE(stage.settle(seconds(31)), 1);
 }
 
+// "b" is over the share of its project. Without both of its tasks, the project would be below its
+// quota of GPUs.
+TEST(ReclaimGang, TakesNothingThatAnElasticVictimReclaimsTaskByTask) {
+  Node n0 = node("n0", 4);
+  n0.cpu_milli = 2000;
+  Options options;
+  options.reservations = 0;
+  Stage stage({n0}, two({.deserved = 0, .weight = 1}, {.deserved = 1}), options);
+  Gang b = elastic(gang("b", "q1", 1, 2), 1);
+  b.groups[0].claim.cpu_milli = 1000;
+  Gang a = gang("a", "q0", 1);
+  a.groups[0].claim.cpu_milli = 2000;
+  stage.run(b, {"n0", "n0"});
+  stage.wait(a);
+
+  EXPECT_EQ(stage.settle(seconds(31)), 0);
+}
+
 TEST(ReclaimGang, TakesFromTheProjectOfLowerPriority) {
   Stage stage({node("n0", 4)},
               {project("q0", {.deserved = 1, .weight = 1}), project("q1", {.deserved = 1}),

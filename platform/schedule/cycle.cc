@@ -332,9 +332,9 @@ class Allocation {
       return false;
     }
     if (const GangState* const reserved = held_at_any_limit(waiting, gang)) {
-      waiting.held_by = ref_to(reserved->gang);
-      set_verdict(pool_, waiting, Constraint::kReserved);
       if (pass_reservations(waiting)) return true;
+      waiting.held_by = ref_to(reserved->gang);  // gangs that tried to pass have changed it
+      set_verdict(pool_, waiting, Constraint::kReserved);
       order_.drop(waiting);
       return false;
     }
@@ -344,7 +344,7 @@ class Allocation {
     if (!waiting.only_grows()) {
       reservations_.blocked(request_of(cycle_.options, gang, pool_, waiting.key.ask.counts));
     }
-    if (waiting.ask->only_reserved && pass_reservations(waiting)) return true;
+    if (pass_reservations(waiting)) return true;
     order_.drop(waiting);
     return false;
   }
@@ -430,7 +430,8 @@ class Allocation {
     const Time latest = *reservations_.latest_start();
     int left = kMostLookedAtToPass;
     for (GangState* const gang : waiting.waiters) {
-      if (left-- == 0) return false;
+      const bool fits_nowhere = waiting.ask->shortage && !waiting.ask->only_reserved;
+      if (fits_nowhere || left-- == 0) return false;
       const std::optional<Milliseconds>& limit = gang->gang.time_limit;
       if (!limit || cycle_.now + *limit > latest) continue;
       if (held_at_any_limit(waiting, *gang) != nullptr) continue;

@@ -316,12 +316,12 @@ Reservations::Placed Reservations::place(const PlacementRequest& request,
 
 bool Reservations::takes_more() const {
   return cycle_.options.policy != Policy::kFifo && !pool_.expected_ends.empty() &&
-         blocked_ < cycle_.options.reservations;
+         static_cast<int>(blocked_.size()) < cycle_.options.reservations;
 }
 
 void Reservations::blocked(const PlacementRequest& request) {
   if (!takes_more()) return;
-  ++blocked_;
+  if (!blocked_.insert(&request.gang).second) return;  // it is served again
   const bool is_kept =
       std::any_of(pool_.kept.begin(), pool_.kept.end(),
                   [&](const Reservation& kept) { return kept.gang == &request.gang; });

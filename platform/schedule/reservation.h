@@ -8,9 +8,10 @@
 //
 // The bound: a gang that is among the first Options::reservations blocked gangs when its patience
 // ends starts at the latest one plan after the last task on the chosen nodes has ended. If all
-// running gangs have time limits, it starts no later than its first reserved start. Two things
-// precede a reservation: gangs that are served before it (until its patience ends), and quotas: a
-// reservation of a gang over its project's quota does not keep another project from its quota.
+// running gangs have time limits, it starts no later than its first reserved start. Three
+// things precede a reservation: gangs that are served before it (until its patience ends); quotas: a
+// reservation of a gang over its project's quota does not keep another project from its quota; and,
+// if it has a start, gangs past their patience.
 //
 // The tasks whose end a reservation waits for yield to it (Booking::yields). Another gang starts on
 // the same node if it fits beside the running tasks, and also beside the reservations once these
@@ -19,6 +20,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -96,7 +98,7 @@ class Reservations {
   /// to respect, in the order of all(): the same request finds none again. There may be thousands
   /// of classes with one request, one for each project.
   std::map<std::pair<const SharedRequest*, std::vector<bool>>, Placed> refused_;
-  int blocked_ = 0;
+  std::set<const GangState*> blocked_;  ///< only to look up: addresses have no order
 };
 
 /// Adds to `to`, which is Pool::kept or Pool::timed, and keeps the resources on the nodes.

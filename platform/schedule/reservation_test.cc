@@ -299,6 +299,26 @@ class AtTheLaterLimit : public ::testing::Test {
                {project("p", {.deserved = 8}), project("q", {.deserved = 6, .limit = 6})}};
 };
 
+TEST(LaterLimits, AreTakenByAReservedStartFromThisStartOn) {
+  Stage stage({node("n0", 4), node("n1", 4), node("n2", 2)},
+              {project("p", {.deserved = 4}), project("q", {.deserved = 10, .limit = 10})});
+  stage.run(limited(gang("r", "q", 4), seconds(101)), {"n0"});
+  stage.run(limited(gang("t", "p", 4), seconds(11)), {"n1"});
+  stage.wait(gang("a", "q", 4));
+  stage.wait(gang("b", "q", 3));
+  stage.wait(gang("c", "q", 2));
+
+  EXPECT_EQ(started(stage.plan()), (Ids{"c"}));
+}
+
+TEST_F(AtTheLaterLimit, TheReasonNamesTheGangWithTheReservedStartWhoeverTriesToPass) {
+  stage_.wait(gang("small", "q", 3));
+  stage_.wait(limited(gang("short", "q", 3), seconds(50)));
+
+  const Told reason = reason_of(stage_.plan(), "small");
+  EXPECT_NE(reason.text.find("'wide'"), std::string::npos) << reason.text;
+}
+
 TEST_F(AtTheLaterLimit, AReservedStartAlsoCoversTheLimitOfTheProject) {
   stage_.wait(gang("small", "q", 2));
   const Plan plan = stage_.plan();

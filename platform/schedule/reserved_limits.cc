@@ -39,7 +39,7 @@ void count_in_ledger(Trial& trial, const Pool& pool, const Reservation& reservat
 
 bool ends_before(Time now, const PlacementRequest& request, const Reservation& timed) {
   const std::optional<Milliseconds>& limit = request.gang.gang.time_limit;
-  return limit && now + *limit <= *timed.start;
+  return limit && request.gang.expected_end.value_or(now + *limit) <= *timed.start;
 }
 
 std::vector<const Reservation*> respected_limits(const Pool& pool,
@@ -90,14 +90,20 @@ const GangState* held_at_later_limit(Pool& pool, const PlacementRequest& request
     later.push_back(&timed);
   }
   if (later.empty()) return nullptr;
-  // The gang counts until all of these have started, and other gangs only until they end.
   const auto is_refused = [&] {
     return pool.ledger.refuses(request.entry.leaf, request.charge, request.gang.gang.preemptible)
         .has_value();
   };
+  // Most pools have no limit that all of them together could reach.
+  Amounts most = request.charge;
+  for (const Reservation* const one : later) most += charge_of_reserved(pool, *one);
+  if (!pool.ledger.refuses(request.entry.leaf, most, request.gang.gang.preemptible)) return nullptr;
+  {
+    Trial all(pool);
+    for (const Reservation* const one : later) count_in_ledger(all, pool, *one);
+    if (!is_refused()) return nullptr;
+  }
   Trial trial(pool);
-  for (const Reservation* const one : later) count_in_ledger(trial, pool, *one);
-  if (!is_refused()) return nullptr;
   std::stable_sort(
       later.begin(), later.end(),
       [](const Reservation* one, const Reservation* other) { return *one->start < *other->start; });
@@ -109,6 +115,7 @@ const GangState* held_at_later_limit(Pool& pool, const PlacementRequest& request
       const ProjectIndex leaf = entry_in(*gang, pool).leaf;
       if (leaf != kNoProject) trial.release(leaf, gang->counted, gang->gang.preemptible);
     }
+    count_in_ledger(trial, pool, *reservation);
     if (is_refused()) return reservation->gang;
   }
   return nullptr;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -176,12 +177,36 @@ bool VictimSelection::is_fair(const std::vector<EvictedTasks>& evicted) const {
   });
 }
 
-/// Whether the victim could reclaim what the evicted tasks held from the gang that starts. So it is
-/// where a project is over its share of one resource and, once evicted, within its quota of another.
+/// Whether the evicted gang could reclaim from the gang that starts what it asks for next: the rest
+/// of its minimum, or one task. So it is where a project is over its share of one resource and, once
+/// evicted, within its quota of another.
 bool VictimSelection::could_take_back(const EvictedTasks& one, ProjectIndex victim) const {
-  const Amounts lost = unit_of(*one.gang, pool_, one.tasks, false).amounts;
-  return pool_.ledger.may_reclaim(victim, lost, one.gang->gang.preemptible) &&
-         pool_.ledger.may_take(victim, lost, asking_.entry.leaf);
+  if (!asking_.gang.gang.preemptible) return false;
+  const Gang& gang = one.gang->gang;
+  std::vector<int> ended;  // those that are moved are booked again
+  std::set_difference(one.tasks.begin(), one.tasks.end(), one.moved.begin(), one.moved.end(),
+                      std::back_inserter(ended));
+  const std::vector<int> groups = groups_of_tasks(gang);
+  const auto group_of_task = [&](int task) {
+    return static_cast<size_t>(groups[static_cast<size_t>(task)]);
+  };
+  std::vector<int> next = running_by_group(*one.gang);
+  for (const int task : ended) --next[group_of_task(task)];
+  for (size_t group = 0; group < next.size(); ++group) {
+    next[group] = std::max(gang.groups[group].minimum - next[group], 0);
+  }
+  const bool has_minimum =
+      std::all_of(next.begin(), next.end(), [](int count) { return count == 0; });
+  if (has_minimum) ++next[group_of_task(ended.front())];
+  const Amounts request = charge_of(entry_in(*one.gang, pool_), next);
+  const Ledger& ledger = pool_.ledger;
+  if (!ledger.may_reclaim(victim, request, gang.preemptible) ||
+      !ledger.may_take(victim, request, asking_.entry.leaf)) {
+    return false;
+  }
+  const auto [taking, losing] = ledger.siblings_above(victim, asking_.entry.leaf);
+  return ledger.priority(losing) <= ledger.priority(taking) ||
+         !ledger.order_key(taking, request).over_deserved_with_job;
 }
 
 /// Whether the gangs whose reservations this gang has to respect may still start.

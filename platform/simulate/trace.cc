@@ -112,7 +112,7 @@ class Reader {
 Result<std::vector<TraceJob>> parse_trace(std::string_view text) {
   MUSTER_TRY(const CsvTable table,
              parse_csv(text, kWhat, {"submit_s", "duration_s", "gpus", "project"}));
-  std::vector<Fault> faults = table.faults;
+  std::vector<Fault> faults = table.row_faults;
   Reader reader(table, faults);
   std::vector<TraceJob> jobs;
   jobs.reserve(table.rows.size());
@@ -272,7 +272,7 @@ base::Result<CsvTable> parse_csv(std::string_view text, std::string_view what,
     table.rows.push_back(*std::move(row));
   }
   if (!has_columns) return csv_error(what, std::move(faults));
-  table.faults = std::move(faults);
+  table.row_faults = std::move(faults);
   return table;
 }
 
@@ -314,7 +314,7 @@ int64_t gpu_milli(const std::vector<Pod>& pods) {
 base::Result<std::vector<schedule::Node>> read_node_list(std::string_view text) {
   MUSTER_TRY(const CsvTable table,
              parse_csv(text, kNodeList, {"sn", "cpu_milli", "memory_mib", "gpu", "model"}));
-  std::vector<base::Fault> faults = table.faults;
+  std::vector<base::Fault> faults = table.row_faults;
   std::vector<schedule::Node> nodes;
   std::set<std::string> names;
   for (const CsvRow& row : table.rows) {
@@ -354,7 +354,7 @@ Pod read_pod(const CsvTable& table, const CsvRow& row, std::vector<base::Fault>&
 base::Result<std::vector<Pod>> read_pods(std::string_view text) {
   MUSTER_TRY(const CsvTable table,
              parse_csv(text, kPodList, {"cpu_milli", "memory_mib", "num_gpu", "gpu_milli"}));
-  std::vector<base::Fault> faults = table.faults;
+  std::vector<base::Fault> faults = table.row_faults;
   std::vector<Pod> pods;
   for (const CsvRow& row : table.rows) pods.push_back(read_pod(table, row, faults));
   if (!faults.empty()) return csv_error(kPodList, std::move(faults));

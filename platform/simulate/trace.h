@@ -48,7 +48,7 @@ base::Result<std::vector<TraceJob>> parse_trace(std::string_view text);
 // are reported, with their lines.
 //
 //   MUSTER_TRY(CsvTable table, parse_csv(text, "the node list", {"sn", "gpu"}));
-//   std::vector<base::Fault> faults = table.faults;
+//   std::vector<base::Fault> faults = table.row_faults;
 //   for (const CsvRow& row : table.rows)
 //     use(table.text(row, "sn"), table.whole(row, "gpu", {.most = 64}, faults));
 //   if (!faults.empty()) return csv_error("the node list", std::move(faults));
@@ -71,7 +71,7 @@ struct CsvRange {
 struct CsvTable {
   std::vector<std::string> columns;
   std::vector<CsvRow> rows;
-  std::vector<base::Fault> faults;  ///< of rows that are left out: add those of the cells
+  std::vector<base::Fault> row_faults;  ///< of whole rows: add those of the cells
 
   bool has(std::string_view column) const;
   /// The trimmed cell; empty if there is no such column.
