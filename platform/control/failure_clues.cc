@@ -230,6 +230,17 @@ void name_the_subject(const LastLines& lines, const Hint& hint, Clue& clue) {
   }
 }
 
+/// The lines without the "[rank1]: " that PyTorch prints before each line of a traceback.
+LastLines without_ranks(LastLines lines) {
+  constexpr std::string_view kRank = "[rank";
+  for (std::string& line : lines) {
+    if (!line.starts_with(kRank)) continue;
+    const size_t end = line.find_first_not_of("0123456789", kRank.size());
+    if (end != std::string::npos && line.compare(end, 3, "]: ") == 0) line.erase(0, end + 3);
+  }
+  return lines;
+}
+
 /// A traceback of Python: where it begins, and its last line, which names the exception.
 struct Traceback {
   size_t begin = 0;
@@ -311,12 +322,13 @@ bool is_consequence(std::string_view line) {
 
 /// Whether the loss of another process led to these exceptions. The message of an exception may
 /// have a few lines.
-bool is_consequence(const LastLines& lines, const Chain& chain) {
+bool is_consequence(const LastLines& lines, const Chain& chain, Printers printers) {
   constexpr size_t kLinesOfMessage = 3;
   for (size_t i = chain.first.begin; i < lines.size(); ++i) {
     const bool is_behind = i > chain.last.exception;
-    if (is_behind &&
-        (i - chain.last.exception >= kLinesOfMessage || lines[i].starts_with("Traceback "))) {
+    const bool is_of_another = printers == Printers::kSeveral && lines[i].starts_with('[');
+    if (is_behind && (i - chain.last.exception >= kLinesOfMessage || is_of_another ||
+                      lines[i].starts_with("Traceback "))) {
       break;
     }
     // The lines between are code and its places.
@@ -331,7 +343,7 @@ std::optional<Traceback> deciding_traceback(const LastLines& lines, Printers pri
   if (chains.empty()) return std::nullopt;
   if (printers == Printers::kOneProcess) return chains.back().last;
   const auto cause = std::find_if(chains.begin(), chains.end(), [&](const Chain& chain) {
-    return !is_consequence(lines, chain);
+    return !is_consequence(lines, chain, printers);
   });
   return (cause == chains.end() ? chains.front() : *cause).last;
 }
@@ -384,7 +396,9 @@ Clue clue_of(const LastLines& lines, const Traceback& traceback, Surroundings su
 
 }  // namespace
 
-std::optional<Clue> clue_in(const LastLines& lines, Printers printers, Surroundings surroundings) {
+std::optional<Clue> clue_in(const LastLines& printed, Printers printers,
+                            Surroundings surroundings) {
+  const LastLines lines = without_ranks(printed);
   if (const auto traceback = deciding_traceback(lines, printers)) {
     return clue_of(lines, *traceback, surroundings);
   }
@@ -422,9 +436,10 @@ std::optional<PrintedError> error_in(const TimedLines& printed, Printers printer
   // After an error, a launcher needs longer than this to start its processes again.
   constexpr std::chrono::seconds kRound{5};
   std::vector<PrintedError> errors;
-  for (const Chain& chain : chains_in(printed.lines)) {
+  const LastLines lines = without_ranks(printed.lines);
+  for (const Chain& chain : chains_in(lines)) {
     errors.push_back({.time = printed.times[chain.first.begin],
-                      .is_consequence = is_consequence(printed.lines, chain)});
+                      .is_consequence = is_consequence(lines, chain, printers)});
   }
   if (errors.empty()) return loss_in(printed);
   if (printers == Printers::kOneProcess) return errors.back();

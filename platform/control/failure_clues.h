@@ -32,7 +32,7 @@ enum class Printers { kOneProcess, kSeveral };
 enum class Surroundings { kMachine, kImage, kWritableImage };
 
 /// The error message that explains the failure; nothing: the lines contain no known message.
-std::optional<Clue> clue_in(const LastLines& lines, Printers printers,
+std::optional<Clue> clue_in(const LastLines& printed, Printers printers,
                             Surroundings surroundings = Surroundings::kMachine);
 
 /// Lines, and when each was printed.

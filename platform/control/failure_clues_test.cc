@@ -233,6 +233,16 @@ TEST(ErrorIn, IsTheErrorThatEndedTheProgramAndWhetherAnotherProcessCausedIt) {
        Printers::kSeveral,
        error(2, true)},
       {"of torchrun alone", kReport, Printers::kSeveral, {}},
+      {"with the rank before each line",
+       {"1 [rank1]: Traceback (most recent call last):", "1 [rank1]:   File \"f.py\", line 9, in f",
+        "1 [rank1]: ValueError: no"},
+       Printers::kSeveral,
+       error(1, false)},
+      {"several processes: the next line is another's",
+       {"1 Traceback (most recent call last):", "1   File \"f.py\", line 9, in f",
+        "1 ValueError: no", "1 [rank0]:[W1130 TCPStore.cpp:106] Connection reset by peer"},
+       Printers::kSeveral,
+       error(1, false)},
   };
   for (const auto& known : cases) {
     EXPECT_EQ(error_in(timed(known.printed), known.printers), known.error) << known.name;

@@ -1,6 +1,7 @@
 #include "control/gang_end.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "base/log.h"
@@ -34,6 +35,15 @@ void log_refused_rules(const Job& job) {
 
 /// More tasks than this are not read to find the one that failed first.
 constexpr size_t kMostTasksRead = 64;
+
+/// Nor are more logs than this in total, beside the first: the end of a log is found from its front,
+/// and the event loop waits meanwhile.
+constexpr uint64_t kMostBytesScanned = 64 << 20;
+
+uint64_t bytes_to_scan(engine::Engine& engine, const engine::GangId& gang, const Task& task) {
+  const auto log = engine.open_log(gang, task.name);
+  return log ? (*log)->size() : 0;
+}
 
 }  // namespace
 
@@ -103,7 +113,11 @@ void GangEnd::end_by_loss(const Task& lost, std::chrono::milliseconds third_loss
 Task GangEnd::find_culprit(const Task* loss) {
   const Job& job = context_.job();
   PrintedEnds printed;
+  uint64_t scanned = 0;
+  // The likeliest task comes first. The ends decide about those that are not read.
   for (const Task* const task : tasks_to_read(job, kMostTasksRead)) {
+    scanned += bytes_to_scan(context_.services.engine, context_.gang(), *task);
+    if (scanned > kMostBytesScanned && !printed.empty()) break;
     printed[task->name] = printed_end(context_.services.engine, context_.gang(), job, *task);
   }
   return task_at_fault(job, {.task = loss, .has_killed = has_killed_}, printed);

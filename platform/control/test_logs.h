@@ -63,6 +63,7 @@ class GrowingLogs : public LastingEngine {
       return true;
     }
     base::Result<void> seek_near_end(size_t) override { return {}; }
+    uint64_t size() const override { return log_.frames.size(); }
 
    private:
     const Log& log_;

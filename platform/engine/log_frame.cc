@@ -1,6 +1,7 @@
 #include "engine/log_frame.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -177,6 +178,15 @@ Result<void> LogCursor::seek(uint64_t offset) {
 Result<void> FileLogCursor::seek(uint64_t offset) {
   offset_ = static_cast<off_t>(offset);
   return {};
+}
+
+uint64_t FileLogCursor::size() const {
+  struct stat found{};
+  if (::fstat(file_.get(), &found) != 0) return 0;
+  const auto end = static_cast<uint64_t>(found.st_size);
+  if (start_.empty()) return end;
+  const auto start = read_log_start(start_);
+  return start ? end - std::min(end, start->offset) : end;
 }
 
 // Frames cannot be found from the end, so this follows the headers from the front, in large windows

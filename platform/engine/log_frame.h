@@ -74,6 +74,9 @@ class LogCursor {
   /// Moves to the frame at `offset` of the log: the number of bytes, including headers, of all
   /// frames before it. REQUIRES: next() was not called yet.
   virtual base::Result<void> seek(uint64_t offset);
+
+  /// The bytes of the log now, including headers: about what seek_near_end() has to look through.
+  virtual uint64_t size() const = 0;
 };
 
 /// The beginning of a log whose front was cut.
@@ -99,6 +102,7 @@ class FileLogCursor : public LogCursor {
   base::Result<bool> next(LogFrame& frame) override;
   base::Result<void> seek_near_end(size_t bytes) override;
   base::Result<void> seek(uint64_t offset) override;
+  uint64_t size() const override;
 
  private:
   base::Result<size_t> whole_frame() const;

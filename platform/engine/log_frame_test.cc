@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "base/files.h"
 
 namespace muster::engine {
@@ -128,6 +130,7 @@ TEST_F(LogFile, FindsAFrameByTheNumberOfBytesBeforeIt) {
 
     base::Result<bool> next(LogFrame& frame) override { return file_.next(frame); }
     base::Result<void> seek_near_end(size_t bytes) override { return file_.seek_near_end(bytes); }
+    uint64_t size() const override { return file_.size(); }
 
    private:
     FileLogCursor file_;
@@ -140,6 +143,16 @@ TEST_F(LogFile, FindsAFrameByTheNumberOfBytesBeforeIt) {
     ASSERT_TRUE(*reader->next(frame));
     EXPECT_EQ(frame.bytes, "700");
   }
+}
+
+TEST_F(LogFile, HasTheSizeOfWhatWasNotCut) {
+  const std::string frame = encode_frame(kTime, job::LogStream::kOutput, "0123456789");
+  write(frame + frame + frame);
+  EXPECT_EQ(cursor().size(), 3 * frame.size());
+  const std::string start = path_ + ".start";
+  std::ofstream(start) << encode(LogStart{.offset = frame.size(), .quota = 1000});
+  const FileLogCursor reader(base::UniqueFd(::open(path_.c_str(), O_RDONLY)), start);
+  EXPECT_EQ(reader.size(), 2 * frame.size());
 }
 
 TEST_F(LogFile, FindsNothingBehindItsEnd) {

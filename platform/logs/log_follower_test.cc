@@ -37,6 +37,7 @@ class ScriptedCursor : public engine::LogCursor {
     return true;
   }
   base::Result<void> seek_near_end(size_t) override { return {}; }
+  uint64_t size() const override { return answers_.size(); }
 
  private:
   Answers answers_;

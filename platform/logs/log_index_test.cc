@@ -29,6 +29,7 @@ class FramesCursor : public engine::LogCursor {
     return true;
   }
   base::Result<void> seek_near_end(size_t) override { return {}; }
+  uint64_t size() const override { return frames_.size(); }
   base::Result<void> seek(uint64_t offset) override {
     uint64_t at = 0;
     for (next_ = 0; at < offset; ++next_) at += size_in_log(frames_[next_]);

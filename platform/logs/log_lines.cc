@@ -247,23 +247,22 @@ void LogTail::drop_first(bool for_memory) {
 }
 
 void LogTail::drop_rest_of_line(const job::LogBatch::Source& source) {
-  for (auto held = runs_.begin(); held != runs_.end();) {
-    if (held->source != source) {
-      ++held;
-      continue;
-    }
-    const size_t newline = held->bytes.find('\n');
-    const size_t rest = newline == std::string::npos ? held->bytes.size() : newline + 1;
-    if (held->counts != nullptr) (*held->counts)[held->key] += rest;
+  bool is_ended = false;
+  for (Held& held : runs_) {
+    if (held.source != source) continue;
+    const size_t newline = held.bytes.find('\n');
+    is_ended = newline != std::string::npos;
+    const size_t rest = is_ended ? newline + 1 : held.bytes.size();
+    if (held.counts != nullptr) (*held.counts)[held.key] += rest;
     cost_ -= rest;
-    held->bytes.erase(0, rest);
-    if (held->bytes.empty()) {
-      cost_ -= cost_of(*held);
-      held = runs_.erase(held);
-    }
-    if (newline != std::string::npos) return;
+    held.bytes.erase(0, rest);
+    if (held.bytes.empty()) cost_ -= cost_of(held);
+    if (is_ended) break;
   }
-  last_lines_[source].is_dropped = true;
+  // All at once: a line may have very many pieces.
+  std::erase_if(runs_,
+                [&](const Held& held) { return held.source == source && held.bytes.empty(); });
+  if (!is_ended) last_lines_[source].is_dropped = true;
 }
 
 void LogTail::trim() {

@@ -11,6 +11,8 @@ import time
 import unittest
 from pathlib import Path
 
+from muster.runner.endings import lost_rank_in
+
 from launched import BOUND, Launched, Watched, command_line, environment, horovodrun, python
 
 SHOW = "import json, os; print(json.dumps(dict(os.environ)))"
@@ -110,14 +112,35 @@ class Endings(Local):
                                   ("sys.exit(0)", 3, "rank 0 on localhost ended with exit code 3")):
             with self.subTest(ends), Launched("-np", 3, *python(
                     "import os, signal, sys\nrank = os.environ['HOROVOD_RANK']\n"
-                    "if rank == '0': sys.stderr.write('HorovodInternalError: rank 1 on host here has left the session: "
+                    "if rank == '0': print('pid', os.getpid(), flush=True), "
+                    "sys.stderr.write('HorovodInternalError: rank 1 on host here has left the session: "
                     "bye\\n'), sys.exit(3)\n"
                     "signal.signal(signal.SIGUSR1, lambda *_: " + ends + ")\n" + READY_AND_WAIT)) as run:
                 run.until("[0]<stderr>:HorovodInternalError", "[1]<stdout>:pid ", "[2]<stdout>:pid ")
-                rank = int(run.until("[1]<stdout>:pid "))
-                os.kill(rank, signal.SIGUSR1)
+                self.assertTrue(self.watched(run, 0).is_over_within())
+                self.watched(run, 1).kill(signal.SIGUSR1)
                 self.assertEqual(run.finish().code, code)
                 self.assertIn(f"horovodrun: {named}; see its lines above; ending the other rank\n", run.errors)
+
+    def test_a_rank_that_followed_a_follower_is_not_waited_for_in_place_of_the_rank_that_left_first(self):
+        run = self.launched("-np", 3, *python(
+            "import os, signal, sys\nrank = os.environ['HOROVOD_RANK']\n"
+            "def end(*_):\n"
+            "    if rank == '1': sys.exit(9)\n"
+            "    lost = '1' if rank == '0' else '0'\n"
+            "    sys.stderr.write(f'HorovodInternalError: rank {lost} on host here has left the session: bye\\n')\n"
+            "    sys.exit(3)\n"
+            "signal.signal(signal.SIGUSR1, end)\n" + READY_AND_WAIT))
+        ranks = [self.watched(run, rank) for rank in range(3)]
+        for rank in (0, 2, 1):
+            ranks[rank].kill(signal.SIGUSR1)
+            self.assertTrue(ranks[rank].is_over_within())
+        self.assertEqual(run.finish().code, 9)
+        self.assertIn("horovodrun: rank 1 on localhost ended with exit code 9; see its lines above\n", run.errors)
+
+    def test_a_rank_that_did_not_answer_is_not_waited_for(self):
+        self.assertEqual(lost_rank_in(b"rank 1 on host here has left the session"), "1")
+        self.assertIsNone(lost_rank_in(b"rank 1 on host here did not answer for 60 s"))
 
     def test_a_rank_that_is_killed_is_named_with_the_signal(self):
         run = self.launched("-np", 2, *python(READY_AND_WAIT))

@@ -58,7 +58,7 @@ std::string array_page(const job::Array& array, base::Time now) {
        {"NEEDS", needs_words(array.spec)},
        {"MEMBERS", array_members_words(array)},
        {"PHASE", array_phase(array)},
-       {"DONE", array_counts(array)},
+       {"PROGRESS", array_counts(array)},
        {"PROJECT", array.spec.project},
        {"OWNER", array.owner},
        {"ID", array.id},

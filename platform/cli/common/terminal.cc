@@ -88,6 +88,11 @@ Terminal terminal_of(int fd) {
   return terminal;
 }
 
+size_t columns_now(const Terminal& terminal) {
+  const auto size = terminal.is_terminal ? size_of_terminal(STDOUT_FILENO) : std::nullopt;
+  return size ? static_cast<size_t>(size->second) : terminal.columns;
+}
+
 bool wants_colour(bool is_terminal, const char* no_color, const char* term) {
   if (!is_terminal || (no_color != nullptr && *no_color != '\0')) return false;
   return term != nullptr && std::string_view(term) != "dumb";

@@ -31,6 +31,9 @@ struct Terminal {
 /// unless NO_COLOR is set to anything (no-color.org).
 Terminal terminal_of(int fd);
 
+/// The width of standard output now, if `terminal` is that of a terminal; else terminal.columns.
+size_t columns_now(const Terminal& terminal);
+
 /// The rule behind terminal_of(). Pure; null: not set.
 bool wants_colour(bool is_terminal, const char* no_color, const char* term);
 

@@ -64,6 +64,7 @@ class ArrayFollower {
     if (unseen == nullptr) return true;
     connection_.is_well();
     has_output_ = true;
+    printer_.resize(columns_now(terminal_));
     if (request_.look.json) {
       append_json(*unseen, terminal_, output_.buffer());
     } else {
@@ -83,7 +84,12 @@ class ArrayFollower {
   void tell(const job::Array& array) {
     if (array.percent == told_ && !array.ended) return;
     told_ = array.percent;
+    // Standard error is usually the same terminal.
+    if (terminal_.is_terminal) printer_.hide(output_.buffer());
+    flush();
     std::cerr << "muster: " << array.spec.name << ": " << array_counts(array) << std::endl;
+    printer_.draw_latest(output_.buffer());
+    flush();
   }
 
   Connection& connection_;

@@ -109,6 +109,12 @@ void LogText::finish(std::string& out) {
   if (std::exchange(coloured_, false)) out += kNoColour;
 }
 
+void LogText::drop(std::string& out) {
+  sequence_.clear();
+  filter_ = TerminalFilter();
+  if (std::exchange(coloured_, false)) out += kNoColour;
+}
+
 namespace {
 
 // Readable on black and on white; red is reserved for errors.
@@ -177,10 +183,13 @@ namespace {
 
 /// The columns of text that LogText has made safe: without the colours.
 size_t columns_of(std::string_view shown) {
+  constexpr size_t kMoreOfTab = 7;  // it fills up to eight columns
   size_t columns = 0;
   while (!shown.empty()) {
     const size_t plain = std::min(shown.find(kEscape), shown.size());
-    columns += display_width(shown.substr(0, plain));
+    const std::string_view text = shown.substr(0, plain);
+    columns += display_width(text);
+    columns += kMoreOfTab * static_cast<size_t>(std::count(text.begin(), text.end(), '\t'));
     shown.remove_prefix(plain);
     if (!shown.empty()) shown.remove_prefix(std::min(shown.find('m'), shown.size() - 1) + 1);
   }
@@ -282,17 +291,18 @@ void LogPrinter::draw(Line& line, std::string& out) {
     append_text(line.text, out);
   } else {
     out += line.text;
+    held_ -= line.text.size();
     line.text.clear();
   }
 }
 
-/// Another line is to be the last: erases the open line, or ends it if it cannot be erased.
 void LogPrinter::hide(std::string& out) {
   if (shown_ == nullptr) return;
-  if (terminal_.is_terminal) text_.finish(out);
   if (terminal_.is_terminal && width_ < terminal_.columns) {
+    text_.drop(out);  // these bytes might begin another row
     out += "\r\x1b[K";
   } else {
+    if (terminal_.is_terminal) text_.finish(out);
     out += '\n';
     shown_->text.clear();
     shown_->is_cut = true;
@@ -300,7 +310,6 @@ void LogPrinter::hide(std::string& out) {
   shown_ = nullptr;
 }
 
-/// On a terminal, draws the open line that was changed last.
 void LogPrinter::draw_latest(std::string& out) {
   if (!terminal_.is_terminal || lines_.empty()) return;
   Line* latest = nullptr;
@@ -318,7 +327,8 @@ void LogPrinter::continue_line(Line& line, std::string_view text, std::string& o
       out += text;
     } else {
       line.text += text;
-      if (line.text.size() >= kMostHeldOfLine) draw(line, out);
+      held_ += text.size();
+      if (line.text.size() >= kMostHeldOfLine || held_ > kMostHeld) draw(line, out);
     }
     return;
   }
@@ -328,7 +338,7 @@ void LogPrinter::continue_line(Line& line, std::string_view text, std::string& o
   } else if (added) {
     append_text(*added, out);
   } else {
-    text_.finish(out);
+    text_.drop(out);
     out += "\r\x1b[K";
     shown_ = nullptr;
     draw(line, out);

@@ -47,6 +47,9 @@ class LogText {
   /// Prints what was held back, and resets colours.
   void finish(std::string& out);
 
+  /// Forgets what was held back, and resets colours: the line is erased.
+  void drop(std::string& out);
+
  private:
   enum class Look { kPart, kWhole, kBroken };
 
@@ -77,6 +80,8 @@ struct LogLook {
 class LogPrinter {
  public:
   static constexpr size_t kMostHeldOfLine = 1 << 20;
+  /// Of all lines together.
+  static constexpr size_t kMostHeld = 64 << 20;
 
   /// `head`: appends text at the beginning of each line; may be empty.
   LogPrinter(LogLook look, Terminal terminal, std::function<void(std::string&)> head = {})
@@ -96,6 +101,14 @@ class LogPrinter {
   bool holds() const;
   /// Appends the pieces that were held back already at the last call.
   void release(std::string& out);
+
+  /// Other text is to follow: erases the open line at the bottom, or ends it if it cannot be erased.
+  void hide(std::string& out);
+  /// On a terminal, draws the open line that was changed last.
+  void draw_latest(std::string& out);
+
+  /// The terminal has this width now.
+  void resize(size_t columns) { terminal_.columns = columns; }
 
   /// Ends all open lines.
   void finish(std::string& out);
@@ -122,8 +135,6 @@ class LogPrinter {
   Line& line_of(const job::LogRecord& record);
   void append_text(std::string_view text, std::string& out);
   void draw(Line& line, std::string& out);
-  void hide(std::string& out);
-  void draw_latest(std::string& out);
   void print_whole(const job::LogRecord& record, std::string& out);
   void continue_line(Line& line, std::string_view text, std::string& out);
   void end(Lines::iterator line, std::string_view text, std::string& out);
@@ -138,6 +149,7 @@ class LogPrinter {
   size_t width_ = 0;       ///< of shown_ on the terminal
   LogText text_;           ///< of shown_
   uint64_t changes_ = 0;
+  size_t held_ = 0;  ///< bytes held back for a pipe or a file
 };
 
 /// Appends a record as one line of the API's JSON. JSON escapes C0; on a terminal, DEL and C1 are

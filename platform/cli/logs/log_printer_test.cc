@@ -119,6 +119,17 @@ TEST_F(Held, ALineOfAMegabyteIsPrintedBeforeItsNewline) {
   EXPECT_EQ(print(log_line("a", "end")), "end\n");
 }
 
+TEST_F(Held, AllLinesTogetherHaveABound) {
+  const std::string piece(LogPrinter::kMostHeldOfLine - 1, 'x');
+  const size_t most = LogPrinter::kMostHeld / piece.size();
+  for (size_t i = 0; i < most; ++i) {
+    EXPECT_EQ(print(log_line(std::to_string(i), piece, true)), "");
+  }
+  EXPECT_EQ(print(log_line("last", piece, true)), "[last] " + piece);
+  EXPECT_EQ(print(log_line("0", "")), "\n[0] " + piece + "\n");
+  EXPECT_EQ(print(log_line("next", piece, true)), "") << "there is room again";
+}
+
 TEST_F(Held, AnOpenLineCanBeEnded) {
   print(log_line("a", "one", true));
   std::string out;
@@ -248,6 +259,21 @@ TEST(LogPrinter, DoesNotEraseAnOpenLineOfSeveralRows) {
   EXPECT_EQ(rows("123456789"), (Rows{"x", "123456789end", ""}));
   EXPECT_EQ(rows("\x1b[31mred"), (Rows{"x", "\x1b[31mredend\x1b[0m", ""})) << "three columns";
   EXPECT_EQ(rows("1234567890"), (Rows{"1234567890", "x", "end", ""}));
+  EXPECT_EQ(rows("1234\t"), (Rows{"1234\t", "x", "end", ""})) << "a tab may fill eight columns";
+  EXPECT_EQ(rows("12345678\u2705"), (Rows{"12345678\u2705", "x", "end", ""}));
+  EXPECT_EQ(printed({log_line("a", "12345678\xe3\x81", true), log_line("b", "x")},
+                    {.prefix = false}, narrow),
+            "12345678\r\x1b[Kx\n12345678\\xe3\\x81\n")
+      << "an incomplete character is not shown to be erased";
+}
+
+TEST(LogPrinter, FollowsTheWidthOfTheTerminal) {
+  LogPrinter printer({.prefix = false}, kPlainTerminal);
+  std::string out;
+  printer.print(log_line("a", "1234567890", true), out);
+  printer.resize(10);
+  printer.print(log_line("b", "x"), out);
+  EXPECT_EQ(out, "1234567890\nx\n");
 }
 
 }  // namespace

@@ -315,13 +315,19 @@ class Follower {
         .on_line = [this](const job::LogRecord& record) { print(record); },
         .on_gap =
             [this](const job::LogRecord& next, uint64_t lines) {
-              printer_.end_line(next, output_.buffer());
+              // Lines of both streams were dropped.
+              for (const auto stream : {job::LogStream::kOutput, job::LogStream::kError}) {
+                job::LogRecord of = next;
+                of.stream = stream;
+                printer_.end_line(of, output_.buffer());
+              }
               print(gap_of(next, lines));
             }};
     while (!held_.empty() && output_.buffer().size() < enough) held_.take_some(handlers);
   }
 
   void print(const job::LogRecord& record) {
+    printer_.resize(columns_now(terminal_));
     if (request_.look.json) {
       append_json(record, terminal_, output_.buffer());
     } else if (folds_) {
@@ -338,7 +344,8 @@ class Follower {
   }
 
   void set_hold_timer() {
-    if (hold_timer_set_ || !printer_.holds()) return;
+    // All of a log that is not followed is there: its pieces do not depend on the speed of reading.
+    if (!request_.query.follow || hold_timer_set_ || !printer_.holds()) return;
     hold_timer_set_ = true;
     start_timer(hold_timer_, kSecondsHeld);
   }

@@ -47,8 +47,9 @@ def sentence_of(ended: Exited, who: str) -> str:
     return f"{where} ended with exit code {ended.code}{advice}; see its lines above"
 
 
-#: Ends of the sentences by which Muster's library reports a lost rank: "rank 1 on host alpha has left the session".
-_LOSS = re.compile(rb"\brank (\d+) on host \S+?,? (?:has left|is gone|did not answer)\b")
+#: Ends of the sentences by which Muster's library reports a lost rank: "rank 1 on host alpha has left the session". Not
+#: "did not answer": such a rank does not end by itself, so its end need not be awaited.
+_LOSS = re.compile(rb"\brank (\d+) on host \S+?,? (?:has left|is gone)\b")
 
 
 def lost_rank_in(errors: bytes) -> Optional[str]:

@@ -128,6 +128,9 @@ class _Run:
                 self._name(self._follower)
             return
         lost = lost_rank_in(ended.errors)
+        if lost in self._over and self._lost - {ended.name}:
+            self._lost.discard(ended.name)
+            return  # it follows another follower; the rank that was lost first may still end
         if lost is None or lost in self._over or lost not in self._crew.running:
             is_first = lost is None or ended.name in self._lost
             self._name(ended if is_first or self._follower is None else self._follower)
