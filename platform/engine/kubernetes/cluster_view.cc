@@ -57,7 +57,7 @@ void ClusterView::watch_all_pods() {
   handlers.on_synced = [this] { pods_synced(); };
   handlers.on_outdated = [this](const base::Error& error) {
     const bool may_not = is_forbidden(error);
-    if (may_not && own_pods_ == nullptr) {
+    if (may_not && (own_pods_ == nullptr || all_is_back_)) {
       base::log_warning(error.what + "; Muster sees only the pods of namespace " + options_.space);
       watch_own_pods();
     } else if (!may_not) {
@@ -68,9 +68,10 @@ void ClusterView::watch_all_pods() {
   };
   handlers.on_current = [this] {
     all_outage_.reset();
-    own_outage_.reset();
-    if (std::exchange(own_pods_, nullptr)) {
+    if (own_pods_ != nullptr && !std::exchange(all_is_back_, true)) {
       base::log_info("Muster sees the pods of all namespaces again");
+      // A pod that only the other watch has seen may have gone before this one listed the pods.
+      own_pods_->relist();
     }
     hooks_.on_reach();
   };
@@ -82,6 +83,7 @@ void ClusterView::watch_all_pods() {
 /// While the server has no right to watch the pods of all namespaces. A right may be missing for a
 /// moment only, as when the API server has just started, so the other watch keeps trying.
 void ClusterView::watch_own_pods() {
+  all_is_back_ = false;
   for (const auto& [uid, own] : own_) unconfirmed_.insert(uid);
   WatchHandlers handlers;
   handlers.on_object = [this](const Json& pod) { take_pod(pod); };
@@ -92,6 +94,9 @@ void ClusterView::watch_own_pods() {
       pod_gone({.space = options_.space, .name = "", .uid = uid}, nullptr);
     }
     pods_synced();
+    if (!all_is_back_) return;
+    own_pods_ = nullptr;
+    own_outage_.reset();
   };
   handlers.on_outdated = [this](const base::Error& error) {
     base::log_warning("the pods of jobs cannot be watched: " + error.what);

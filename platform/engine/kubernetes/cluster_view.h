@@ -64,7 +64,7 @@ class ClusterView {
   bool is_synced() const { return is_synced_; }
   /// Why the view of the pods is outdated.
   const std::optional<base::Error>& outage() const {
-    return own_pods_ != nullptr ? own_outage_ : all_outage_;
+    return own_pods_ != nullptr && !all_is_back_ ? own_outage_ : all_outage_;
   }
 
  private:
@@ -88,6 +88,7 @@ class ClusterView {
   std::set<std::string> unconfirmed_;  ///< uids of own pods that own_pods_ has not listed yet
   std::unique_ptr<Watch> all_pods_;
   std::unique_ptr<Watch> own_pods_;  ///< unless the pods of all namespaces can be watched
+  bool all_is_back_ = false;         ///< own_pods_ lists once more, and is then dropped
   std::unique_ptr<Watch> nodes_;
   std::unique_ptr<Watch> warnings_;
   std::unique_ptr<Watch> containers_;

@@ -88,12 +88,14 @@ class ClusterViewTest : public testing::Test, protected base::TestLoop {
 TEST_F(ClusterViewTest, WatchesItsOwnPodsWhileItMayNotWatchThoseOfAllNamespaces) {
   const auto before = server_.watch();
   const auto own = server_.watch();
+  const auto own_again = server_.watch();
   const auto after = server_.watch();
   const http::Response refused =
       FakeApiServer::refusal(403, "Forbidden", "pods is forbidden: RBAC: not found");
   server_.on(kAllPods, {[&](const http::Request&) { return before->answer(); },
                         [&](const http::Request&) { return refused; }});
-  server_.on(kJobPods, [&](const http::Request&) { return own->answer(); });
+  server_.on(kJobPods, {[&](const http::Request&) { return own->answer(); },
+                        [&](const http::Request&) { return own_again->answer(); }});
   begin();
   before->push(added(viewed_pod("a")));
   before->push(added(viewed_pod("b")));
@@ -105,12 +107,17 @@ TEST_F(ClusterViewTest, WatchesItsOwnPodsWhileItMayNotWatchThoseOfAllNamespaces)
   own->push(bookmark());
   expect({"+a", "-b"});
   EXPECT_FALSE(view_->outage());
+  own->push(added(viewed_pod("d")));
+  expect({"+d"});
 
   server_.on(kAllPods, [&](const http::Request&) { return after->answer(); });
   after->push(added(viewed_pod("c")));
   expect({"+c"});
+  own_again->push(added(viewed_pod("a")));
+  own_again->push(bookmark());
+  expect({"-d"});  // it went while the other watch had not yet begun
   look_often();
-  EXPECT_TRUE(run_until([&] { return own->is_left(); })) << "the other watch has all pods again";
+  EXPECT_TRUE(run_until([&] { return own_again->is_left(); })) << "the other has all pods again";
 }
 
 }  // namespace
