@@ -1,5 +1,6 @@
 """A server and its configuration: settings and faults, a reload, the end of the server, and backups of its store."""
 
+import fcntl
 import json
 import os
 import signal
@@ -235,6 +236,18 @@ class Reload(ServerTest):
         self.assertIn("took over limits.request_rate", log)
         self.assertRegex(log, "takes effect only after a restart: node_pool\n")
 
+    def test_a_file_that_was_read_again_causes_no_warning_unless_a_key_requires_a_restart(self):
+        server = self.serve("node_pool: a\nkeep_jobs: 5\n")
+
+        self.reload(server, "node_pool: a\nkeep_jobs: 6\n", "took over keep_jobs")
+        self.assertEqual(self.muster.run("list").stderr, "")
+
+        self.reload(server, "node_pool: b\nkeep_jobs: 6\n", "takes effect only after a restart: node_pool")
+        self.assertIn("without effect until it is restarted: node_pool\n", self.muster.run("list").stderr)
+
+        self.reload(server, "node_pool: a\nkeep_jobs: 6\n", "no setting changed")
+        self.assertEqual(self.muster.run("list").stderr, "", "the earlier value is back")
+
     def test_a_flag_still_overrides_the_file_after_a_reload(self):
         self.path = self.config("")
         server = self.muster.start_server("--config", self.path, "--body-bytes", "1Ki")
@@ -249,6 +262,128 @@ class Reload(ServerTest):
         log = self.reload(server, "log_format: json\n", '"text":"read the configuration again')
 
         self.assertEqual(json.loads(log.splitlines()[-1])["level"], "info")
+
+
+class StartedOtherwise(ServerTest):
+    """The folder of a server that was started with --config, or for a team: no command starts a private server there."""
+
+    def kill(self, server):
+        server.process.send_signal(signal.SIGKILL)
+        server.finish()
+
+    def origin(self):
+        return self.muster.state / "server.origin"
+
+    def test_no_command_starts_a_server_in_its_place(self):
+        server = self.serve("listen: 127.0.0.1:0\n")
+        self.muster.run("submit", "single", "held", "--hold", "--", "true")
+        self.assertEqual(mode_of(self.origin()), 0o600)
+        self.kill(server)
+
+        for words in (("list",), ("submit", "single", "new", "--", "true"), ("node", "list"), ("stop", "held"),
+                      ("server", "--restart")):
+            ran = self.muster.run(*words, code=5)
+            self.assertIn(f"no server runs: the server of '{self.muster.state}' is started with --config {self.path}",
+                          ran.stderr)
+            self.assertIn(f"start it: muster server --config {self.path}", ran.stderr)
+        by_hand = self.muster.run("server", code=1)
+
+        self.assertIn("muster server --take-over", by_hand.stderr)
+        self.assertIn(f"no server is running: the server of '{self.muster.state}' is started with --config {self.path}",
+                      self.muster.run("version").stdout)
+        self.muster.start_server("--config", self.path)
+        self.assertEqual([job["spec"]["name"] for job in self.muster.jobs()], ["held"])
+
+    def test_a_server_that_listens_is_not_replaced_either(self):
+        self.kill(self.muster.start_server("--listen", "127.0.0.1:0"))
+
+        ran = self.muster.run("list", code=5)
+
+        self.assertIn("listens for a team", ran.stderr)
+        self.assertIn("muster server --listen", ran.stderr)
+        self.muster.start_server("--listen", "127.0.0.1:0")
+        self.muster.run("list")
+
+    def test_a_server_of_the_default_file_is_started_by_commands_that_read_it(self):
+        self.muster.configure("listen: 127.0.0.1:0\n")
+        self.muster.run("list")
+        self.muster.run("server", "--stop")
+
+        self.muster.run("list")
+
+        self.muster.run("server", "--stop")
+        other = self.muster.work / "other-home"
+        other.mkdir()
+        self.muster.run("list", code=5, environment={"HOME": str(other)})
+
+    def test_commands_start_a_server_with_the_default_file_even_if_it_was_named_once(self):
+        self.muster.configure("limits: {request_rate: 500}\n")
+        server = self.muster.start_server("--config", self.muster.home / ".config" / "muster" / "server.yaml")
+        self.muster.run("server", "--stop")
+        server.finish()
+
+        self.assertIn("the next command that needs a server starts one", self.muster.run("version").stdout)
+        self.muster.run("list")
+
+    def test_a_server_that_fails_to_start_leaves_the_folder_to_the_one_before_it(self):
+        self.muster.run("list")
+        self.muster.run("server", "--stop")
+        blocked = self.muster.state / "jobs" / "leader.lock"
+        with open(blocked, "a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+
+            refused = self.muster.run("server", "--listen", "127.0.0.1:0", code=1)
+
+        self.assertIn("another server uses", refused.stderr)
+        self.assertFalse(self.origin().exists())
+        self.muster.run("list")
+
+    def test_a_flag_gives_the_folder_to_another_server(self):
+        self.kill(self.serve("listen: 127.0.0.1:0\n"))
+
+        private = self.muster.start_server("--take-over")
+
+        self.assertFalse(self.origin().exists())
+        self.muster.run("server", "--stop")
+        private.finish()
+        self.muster.run("list")
+        self.muster.run("server", "--take-over", "--restart", code=2)
+
+    def test_a_follow_waits_until_its_server_is_started_again(self):
+        gate = self.muster.gate()
+        server = self.serve("listen: 127.0.0.1:0\n")
+        self.muster.run("submit", "single", "job", "--", "sh", "-c", f"echo before; {gate.wait}; echo after")
+        follow = self.muster.stream("logs", "job", "-f")
+        follow.until("before")
+
+        self.kill(server)
+        self.muster.start_server("--config", self.path)
+        gate.open()
+
+        self.assertEqual(follow.finish(), 0, follow.errors)
+        self.assertIn("after", follow.text)
+
+
+class FileSizes(ServerTest):
+
+    def test_a_limit_of_file_sizes_refuses_changes_as_a_full_disk_does_and_is_not_inherited_as_ignored(self):
+        # In units of 512 bytes.
+        self.muster.start_server(prefix=("sh", "-c", 'ulimit -f 4000; exec "$@"', "sh"))
+        ignored = self.muster.run("run", "--", "grep", "SigIgn", "/proc/self/status").stdout
+        self.assertFalse(int(ignored.split()[-1], 16) & 1 << (signal.SIGXFSZ - 1), ignored)
+
+        for number in range(1000):
+            value = os.urandom(30_000).hex()
+            ran = self.muster.run("submit", "single", f"held-{number}", "--hold", "--env", f"V={value}", "--", "true",
+                                  code=None)
+            if ran.returncode != 0:
+                break
+
+        self.assertEqual(ran.returncode, 4, ran.stderr)
+        self.assertIn("has no room to grow", ran.stderr)
+        self.assertIn("limit of file sizes", ran.stderr)
+        self.assertIn("held-0", self.muster.run("list").stdout)
+        self.muster.run("server", "--stop")  # the next server has no limit
 
 
 class Ending(ServerTest):

@@ -230,6 +230,45 @@ class StoreTest(MusterTest):
         self.muster.run("server", "--stop")
         self.muster.run("store", "set-aside", "broken")
 
+    def test_a_job_that_is_newer_than_the_restored_backup_keeps_its_gpu_and_can_be_stopped(self):
+        self.muster.configure("gpus: 1\n")
+        backup = self.muster.work / "backup"
+        self.muster.run("list")
+        self.muster.run("store", "backup", backup)
+        gate = self.muster.gate()
+        self.muster.run("submit", "single", "orphan", "--gpus", 1, "--", "sh", "-c", f"echo up; {gate.wait}")
+        follow = self.muster.stream("logs", "-f", "orphan")
+        follow.until("up")
+        follow.close()
+        orphan = self.muster.job("orphan")["id"]
+        self.muster.run("server", "--stop")
+        for left in self.muster.state.glob("muster.db*"):
+            left.unlink()
+        self.muster.run("store", "restore", backup)
+
+        self.muster.run("submit", "single", "next", "--gpus", 1, "--", "true")
+
+        self.assertEqual(self.muster.job("next")["phase"], "Queued")
+        self.assertRegex(self.muster.run("list").stdout,
+                         rf"{orphan} +default +- +Unreadable +- .*runs without a record in the database")
+        self.assertIn("submitted as 'orphan'", self.muster.run("get", orphan).stdout)
+        self.assertIn(f"job {orphan} (submitted as 'orphan') runs, but the database has no record of it",
+                      (self.muster.state / "server.log").read_text())
+        self.muster.run("stop", "--now", orphan)
+        self.assertEqual(self.muster.ended("next")["phase"], "Succeeded")
+        self.muster.run("server", "--stop")
+        self.assertEqual([job["spec"]["name"] for job in self.muster.jobs()], ["next"])
+
+    def test_a_lost_postgresql_is_replaced_by_no_second_database(self):
+        server = self.muster.start_server("--store", self.url)
+        server.process.send_signal(signal.SIGKILL)
+        server.finish()
+
+        for words in (("list",), ("user", "create", "lost")):
+            ran = self.muster.run(*words, code=5)
+            self.assertIn("has its database in PostgreSQL", ran.stderr)
+        self.assertFalse(self.database().exists())
+
     def test_a_database_that_became_empty_is_refused(self):
         self.muster.run("submit", "single", "kept", "--follow", "--", "true")
         backup = self.muster.work / "backup"

@@ -242,6 +242,10 @@ class Muster:
     def _end_jobs(self):
         if not (self.state / "muster.db").exists():
             return
+        # No command starts a server in place of one for a team (or with --config) that a test has ended.
+        origin = self.state / "server.origin"
+        if origin.exists() and "no server is running" in self.run("version").stdout:
+            origin.unlink()
         running = [job["spec"]["name"] for job in self.jobs() if job["phase"] not in FINAL]
         for name in running:
             self.run("stop", "--now", name)

@@ -142,6 +142,27 @@ class WithAccounts:
         """The uids of all files below the folder, without following links."""
         return {os.lstat(path).st_uid for path in [folder, *all_below(folder)]}
 
+    def test_a_job_of_a_user_is_started_by_no_server_that_would_not_isolate_it(self):
+        server = self.serve()
+        node, = (node["name"] for node in json.loads(self.muster.run("node", "list", "-o", "json").stdout)["nodes"])
+        self.muster.run("node", "cordon", node)
+        self.submit(self.ada, "single", "waits", "--", "cat", "/proc/self/uid_map")
+        self.muster.run("server", "--stop")
+        server.finish()
+
+        refused = self.muster.run("node", "uncordon", node, code=5)
+        private = self.muster.start_server("--take-over")
+        self.muster.run("node", "uncordon", node)
+
+        self.assertIn("listens for a team", refused.stderr)
+        self.assertIn("would not isolate a job of user 'ada'", self.muster.run("explain", "waits").stdout)
+        self.muster.run("run", "--", "true")
+        self.assertEqual(self.muster.job("waits")["phase"], "Queued")
+        self.muster.run("server", "--stop")
+        private.finish()
+        self.muster.start_server("--listen", self.url.removeprefix("https://"), "--task-accounts", self.accounts)
+        self.assertEqual(self.muster.ended("waits")["phase"], "Succeeded")
+
     def test_files_of_a_job_belong_to_its_user_and_the_server_collects_them(self):
         self.serve()
         code = ("umask 077; echo home > ~/kept; echo scratch > $TMPDIR/x; mkdir -p /artifacts/deep; "

@@ -79,7 +79,7 @@ bool finish(EVP_CIPHER_CTX* context) {
 Error does_not_open(std::string_view project, std::string_view name) {
   return {.code = ErrorCode::kRefused,
           .what = "secret '" + std::string(name) + "' of project '" + std::string(project) +
-                  "' cannot be opened: it was sealed with another key, or is damaged",
+                  "' cannot be opened: it was encrypted with another key, or is damaged",
           .advice = "start the server with the key with which it was set, or set the secret again"};
 }
 

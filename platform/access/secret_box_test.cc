@@ -97,10 +97,11 @@ TEST(SecretBox, DoesNotOpenWithAnotherKeyAndGivesAdvice) {
   const auto value = SecretBox(key_of(2)).open(sealed, "team", "KEY");
 
   ASSERT_FALSE(value);
-  EXPECT_EQ(value.error().to_string(),
-            "secret 'KEY' of project 'team' cannot be opened: it was sealed with another key, or "
-            "is damaged\n"
-            "  start the server with the key with which it was set, or set the secret again");
+  EXPECT_EQ(
+      value.error().to_string(),
+      "secret 'KEY' of project 'team' cannot be opened: it was encrypted with another key, or "
+      "is damaged\n"
+      "  start the server with the key with which it was set, or set the secret again");
 }
 
 TEST(ParseKey, ReadsTheOutputOfKeyText) {

@@ -52,12 +52,20 @@ bool is_control(char letter) {
   return byte < ' ' || byte == kDelete;
 }
 
-/// Control characters would end the line, or be interpreted by a reader's terminal.
+/// Control characters would end the line, or be interpreted by a reader's terminal. The lines of a
+/// text become clauses: "has 1 fault; line 4: ...".
 std::string without_control(std::string_view text) {
   std::string out;
-  for (const char letter : text) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char letter = text[i];
     if (!is_control(letter)) {
       out += letter;
+      continue;
+    }
+    if (letter == '\n') {
+      out += "; ";
+      while (text[i + 1] == ' ' || text[i + 1] == '\n') ++i;  // the last letter is no newline
       continue;
     }
     constexpr std::string_view kHex = "0123456789abcdef";

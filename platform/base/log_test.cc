@@ -34,7 +34,12 @@ TEST(LogLine, InPlainFormatIsTheTextAndMarksAWarning) {
 
   EXPECT_EQ(log_line(LogFormat::kPlain, kNoon, "warning", "the disk is full", fields),
             "warning: the disk is full");
-  EXPECT_EQ(log_line(LogFormat::kPlain, kNoon, "error", "no\nserver", fields), "no\\x0aserver");
+  EXPECT_EQ(log_line(LogFormat::kPlain, kNoon, "error", "no\nserver", fields), "no; server");
+}
+
+TEST(LogLine, HasTheLinesOfATextAsClauses) {
+  EXPECT_TRUE(text_of("'muster.yaml' has 2 faults\n  line 4: bad\n\n  line 5: worse\n")
+                  .ends_with(" info 'muster.yaml' has 2 faults; line 4: bad; line 5: worse"));
 }
 
 TEST(LogLine, HasItsFieldsInOrder) {

@@ -131,7 +131,10 @@ Result<std::string> find_program(const std::string& name,
     struct stat status{};
     if (::stat(path.c_str(), &status) != 0) continue;
     if (S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0) return path;
-    error = {.code = ErrorCode::kRefused, .what = "'" + path + "' is not an executable file"};
+    error = {
+        .code = ErrorCode::kRefused,
+        .what = "'" + path + "' is " +
+                (S_ISDIR(status.st_mode) ? "a folder, not a program" : "not an executable file")};
   }
   return error;
 }

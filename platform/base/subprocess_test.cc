@@ -93,6 +93,7 @@ TEST(FindProgram, SearchesThePathOfTheGivenEnvironment) {
   EXPECT_EQ(find_program("sh", {"PATH=/no/such"}).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(find_program("/etc/passwd", {}).error().code, ErrorCode::kRefused);
   EXPECT_EQ(find_program("/etc", {}).error().code, ErrorCode::kRefused);
+  EXPECT_EQ(find_program("/etc", {}).error().what, "'/etc' is a folder, not a program");
 }
 
 TEST(Spawn, APidfdSignalsTheChild) {

@@ -56,8 +56,15 @@ char lower_letter(char letter) {
 }  // namespace
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  // The beginning of a name is more likely to mean this name than one of the same distance.
+  constexpr size_t kShortestBeginning = 3;
   std::string best;
   size_t best_distance = word.size() / 3 + 1;
+  for (const std::string& candidate : candidates) {
+    if (word.size() < kShortestBeginning || !candidate.starts_with(word)) continue;
+    if (best.empty() || candidate.size() < best.size()) best = candidate;
+  }
+  if (!best.empty()) best_distance = 1;
   for (const std::string& candidate : candidates) {
     // The distance is at least the difference of the lengths, so long words are not compared.
     const size_t apart =

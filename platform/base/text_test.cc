@@ -24,6 +24,11 @@ TEST(Nearest, FindsTheMostSimilarWordAndNothingTooDifferent) {
   EXPECT_EQ(nearest("frobnicate", words), "");
 }
 
+TEST(Nearest, PrefersTheShortestNameThatBeginsWithTheWord) {
+  EXPECT_EQ(nearest("prio", {"purpose", "pri", "priority-class", "priority"}), "priority");
+  EXPECT_EQ(nearest("pr", {"priority"}), "");
+}
+
 TEST(Nearest, FindsNothingForWordsOfOneOrTwoLetters) {
   EXPECT_EQ(nearest("x", {"y", "xy"}), "");
   EXPECT_EQ(nearest("ab", {"ac", "abc"}), "");

@@ -130,10 +130,23 @@ Result<YamlValue> parse_or_throw(const std::string& text, int first_line, int& c
   return value;
 }
 
+/// yaml-cpp's message for a tab in the indentation says little. `line`: from 0.
+bool is_indented_with_tab(std::string_view text, int line) {
+  for (; line > 0 && !text.empty(); --line) {
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  }
+  const size_t first = text.find_first_not_of(' ');
+  return first != std::string_view::npos && text[first] == '\t';
+}
+
 Result<YamlValue> parse_part(std::string_view text, int first_line, int& count) {
   try {
     return parse_or_throw(std::string(text), first_line, count);
   } catch (const YAML::Exception& error) {
+    if (is_indented_with_tab(text, error.mark.line)) {
+      return yaml_error_at(error.mark.line + first_line,
+                           "is indented with a tab; YAML allows only spaces there");
+    }
     return yaml_error_at(error.mark.line + first_line, error.msg);
   }
 }

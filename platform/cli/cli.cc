@@ -44,8 +44,25 @@ std::string version_json(const std::string& version, const Context& context,
   return base::json_text(json);
 }
 
-std::string version_text(const std::string& version, const Context& context,
-                         const Result<api::ServerInfo>& server) {
+/// Whether the next command that needs a server may start one here.
+Result<void> may_start_server(const config::ServerSource& source) {
+  MUSTER_TRY(const config::Paths paths, config::paths_here());
+  MUSTER_TRY(const config::ServeOptions options,
+             config::read_server_options(config::with_usual_file(source)));
+  const config::ServerOrigin recorded = config::recorded_origin(paths.server_origin());
+  return config::check_origin(paths.state_folder, recorded,
+                              config::origin_there(options, false, recorded));
+}
+
+std::string no_server_text(const config::ServerSource& source) {
+  const auto may_start = may_start_server(source);
+  if (may_start) return "no server is running; the next command that needs a server starts one";
+  const base::Error& why = may_start.error();
+  return "no server is running: " + why.what + (why.advice.empty() ? "" : "; " + why.advice);
+}
+
+std::string version_text(const VersionCommand& command, const std::string& version,
+                         const Context& context, const Result<api::ServerInfo>& server) {
   const std::string text = "muster " + version + "\n";
   if (!context.is_local()) {
     const std::string at = context.server + " (context " + context.name + ")";
@@ -54,8 +71,7 @@ std::string version_text(const std::string& version, const Context& context,
                    : "no answer from " + at + ": " + server.error().what) +
            "\n";
   }
-  if (!server)
-    return text + "no server is running; the next command that needs a server starts one\n";
+  if (!server) return text + no_server_text(command.source) + "\n";
   return text + "server " + server->version + ", process " + std::to_string(server->pid) +
          ", state in " + server->state_folder + "\n";
 }
@@ -72,7 +88,7 @@ Result<api::ServerInfo> ask_for_info(const Context& context) {
 }
 
 Call read_version(Reading& in) {
-  return VersionCommand{in.output()};
+  return VersionCommand{.output = in.output(), .source = server::read_server_variables(in.caller)};
 }
 
 Call read_completion(Reading& in) {
@@ -98,7 +114,9 @@ Call read_help(Reading& in) {
 
 Call read_root(Reading& in) {
   const bool asked = in.arguments.has("--help");
-  if (in.arguments.path.empty() && !asked && in.reader.has("--version")) return VersionCommand{};
+  if (in.arguments.path.empty() && !asked && in.reader.has("--version")) {
+    return VersionCommand{.source = server::read_server_variables(in.caller)};
+  }
   return HelpCommand{.path = in.arguments.path, .asked = asked};
 }
 
@@ -219,7 +237,7 @@ Command command_tree() {
 Result<int> execute(const VersionCommand& command, const Hooks& hooks) {
   MUSTER_TRY(const Context context, chosen_context(hooks.context));
   const Result<api::ServerInfo> server = ask_for_info(context);
-  MUSTER_CHECK(show(command.output, version_text(hooks.version, context, server),
+  MUSTER_CHECK(show(command.output, version_text(command, hooks.version, context, server),
                     version_json(hooks.version, context, server)));
   return kExitDone;
 }

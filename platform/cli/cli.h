@@ -23,6 +23,7 @@ namespace muster::cli {
 
 struct VersionCommand {
   Output output = Output::kTable;
+  config::ServerSource source = {};  ///< of a server that a command would start
 };
 
 struct CompletionCommand {

@@ -30,6 +30,8 @@ struct Paths {
   /// Locked by the server that uses the folder.
   std::filesystem::path server_lock() const { return state_folder / "server.lock"; }
   std::filesystem::path database() const { return state_folder / "muster.db"; }
+  /// How its server was started (config::ServerOrigin).
+  std::filesystem::path server_origin() const { return state_folder / "server.origin"; }
   /// The port of the web page, while it is open.
   std::filesystem::path page_port() const { return state_folder / "page-port"; }
   std::filesystem::path secret_key() const { return state_folder / "secret.key"; }

@@ -46,6 +46,7 @@ bool has_changed(const ConfigStamp& stamp);
 /// Paths are absolute.
 struct ServeOptions {
   ConfigStamp config;
+  bool config_was_named = false;                      ///< by --config
   std::optional<std::filesystem::path> state_folder;  ///< unset: paths.h decides
   std::optional<std::filesystem::path> jobs_folder;   ///< unset: jobs/ in the state folder
   std::string store;  ///< a file or a postgres:// URL; empty: muster.db in the state folder
@@ -55,7 +56,8 @@ struct ServeOptions {
   std::optional<std::filesystem::path> storage_folder;  ///< unset: storage/ in the state folder
   /// Tasks of a team server have private folders in place of these.
   std::vector<std::string> shared_folders;
-  int64_t workspace_bytes = int64_t{4} << 30;  ///< the maximum size of a job's files
+  int64_t workspace_bytes = int64_t{4} << 30;          ///< the maximum size of a job's files
+  int64_t unused_workspace_bytes = int64_t{16} << 30;  ///< of a project's files that no job uses
 
   std::string listen;     ///< "0.0.0.0:7443"; empty: only the unix socket
   std::string advertise;  ///< the "HOST:PORT" given to callers; empty: derived from `listen`
@@ -200,6 +202,8 @@ struct ServeOptions {
   std::chrono::milliseconds patience{600'000};
   double decay = 0;  ///< the weight of past use in fair shares
 
+  /// The server may use a state folder whose server was started otherwise (config::ServerOrigin).
+  bool takes_over = false;
   int ready_fd = -1;  ///< the descriptor for the letter 'r' when the socket is open; -1: none
 };
 

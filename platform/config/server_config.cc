@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -148,6 +149,18 @@ std::vector<Fault> faults_of_hosts(const ServeOptions& options) {
   return faults;
 }
 
+/// A range must have an address for a job, beside the network's own, the server's and the one for all.
+std::vector<Fault> faults_of_internet_range(const ServeOptions& options) {
+  constexpr int kSmallest = 30;
+  const bool is_used = options.engine == "process" && !options.listen.empty() &&
+                       options.task_network == "own" && options.task_internet;
+  const std::string& range = options.task_internet_range;
+  const auto bits = base::number_of<int>(std::string_view(range).substr(range.find('/') + 1));
+  if (!is_used || !bits || *bits <= kSmallest) return {};
+  return {{.field = "tasks.internet_range",
+           .what = "'" + range + "' has no address for a job: give a network of /30 or larger"}};
+}
+
 /// A user who chooses another engine by a flag or a variable need not remove the configured
 /// engine's options from the file.
 void forget_other_engines(const ServerSource& source, ServeOptions& options) {
@@ -211,8 +224,8 @@ std::vector<Fault> contradictions(const ServeOptions& options) {
     faults.push_back({.field = "store_password_file",
                       .what = "requires a store such as postgres://USER@HOST/DATABASE"});
   }
-  for (std::vector<Fault> more :
-       {faults_of_engines(options), faults_of_hosts(options), faults_of_slurm(options)}) {
+  for (std::vector<Fault> more : {faults_of_engines(options), faults_of_hosts(options),
+                                  faults_of_slurm(options), faults_of_internet_range(options)}) {
     for (Fault& fault : more) faults.push_back(std::move(fault));
   }
   return faults;
@@ -257,6 +270,7 @@ Result<ServeOptions> read_server_options(const ServerSource& source) {
   const ConfigStamp stamp = stamp_of(source.file);
   MUSTER_TRY(ServeOptions options, read_file_of(source));
   options.config = stamp;
+  options.config_was_named = source.file_was_named;
   forget_other_engines(source, options);
   std::vector<Fault> faults = apply_settings(source, options);
   for (Fault& fault : contradictions(options)) faults.push_back(std::move(fault));
@@ -264,6 +278,90 @@ Result<ServeOptions> read_server_options(const ServerSource& source) {
   return Error{.code = ErrorCode::kInvalid,
                .what = "the configuration of the server has settings that cannot be used together",
                .faults = std::move(faults)};
+}
+
+ServerOrigin origin_of(const ServeOptions& options, bool is_service) {
+  return {.config = options.config_was_named ? options.config.file.string() : "",
+          .listens = !options.listen.empty(),
+          .on_postgres = options.store.starts_with("postgres"),
+          .is_service = is_service};
+}
+
+ServerOrigin origin_there(const ServeOptions& options, bool is_service,
+                          const ServerOrigin& recorded) {
+  ServerOrigin own = origin_of(options, is_service);
+  const bool read_it = options.config.written && recorded.config == options.config.file.string();
+  if (own.config.empty() && read_it) own.config = recorded.config;
+  return own;
+}
+
+const record::Table& table_of(const ServerOrigin*) {
+  using record::field;
+  static const record::Table table =
+      record::table<ServerOrigin>("ServerOrigin", {field<&ServerOrigin::config>("config"),
+                                                   field<&ServerOrigin::listens>("listens"),
+                                                   field<&ServerOrigin::on_postgres>("on_postgres"),
+                                                   field<&ServerOrigin::is_service>("is_service")})
+          .as_answer(record::Unknown::kIgnored);
+  return table;
+}
+
+namespace {
+
+/// "is started with --config /etc/muster/muster.yaml"
+std::string start_text(const ServerOrigin& origin) {
+  if (!origin.config.empty()) return "is started with --config " + origin.config;
+  std::vector<std::string> parts;
+  if (origin.listens) parts.emplace_back("listens for a team");
+  if (origin.on_postgres) parts.emplace_back("has its database in PostgreSQL");
+  return base::joined(parts, " and ");
+}
+
+std::string start_advice(const ServerOrigin& origin) {
+  const std::string command =
+      origin.config.empty() ? "" : "muster server --config " + origin.config;
+  if (origin.is_service) {
+    return "start its service, as with: systemctl start muster" +
+           (command.empty() ? "" : " (it runs: " + command + ")");
+  }
+  if (!command.empty()) return "start it: " + command;
+  return "start it with the settings that it had, such as: muster server " +
+         std::string(origin.listens ? "--listen HOST:PORT" : "--store postgres://USER@HOST/NAME");
+}
+
+}  // namespace
+
+Result<void> check_origin(const fs::path& state_folder, const ServerOrigin& recorded,
+                          const ServerOrigin& own) {
+  const bool lacks_something = (!recorded.config.empty() && own.config.empty()) ||
+                               (recorded.listens && !own.listens) ||
+                               (recorded.on_postgres && !own.on_postgres);
+  if (!lacks_something) return {};
+  return Error{.code = ErrorCode::kConflict,
+               .what = "the server of '" + state_folder.string() + "' " + start_text(recorded),
+               .advice = start_advice(recorded) +
+                         "; if another server is to have the folder: muster server --take-over",
+               .detail = std::make_shared<StartedOtherwise>()};
+}
+
+ServerOrigin recorded_origin(const fs::path& file) {
+  constexpr size_t kMost = 64 << 10;
+  const auto text = base::read_file(file, kMost);
+  if (!text && text.error().code == ErrorCode::kNotFound) return {};
+  const auto origin =
+      text ? record::from_json<ServerOrigin>(*text, "origin") : Result<ServerOrigin>(text.error());
+  return origin ? *origin : ServerOrigin{.listens = true};
+}
+
+Result<void> note_origin(const fs::path& file, const ServerOrigin& origin) {
+  std::error_code error;
+  if (origin.is_private()) {
+    fs::remove(file, error);
+    return error ? base::system_error("cannot remove '" + file.string() + "'", error.value())
+                 : Result<void>();
+  }
+  if (recorded_origin(file) == origin && fs::exists(file, error)) return {};
+  return base::write_file(file, record::to_json(origin) + "\n");
 }
 
 ConfigChanges changes_between(const ServeOptions& before, const ServeOptions& after) {
@@ -280,8 +378,7 @@ ServeOptions with_reloaded(const ServeOptions& before, const ServeOptions& after
   for (const ServerKey& key : server_keys()) {
     if (key.reloads) key.copy(after, result);
   }
-  // If a changed key requires a restart, the stamp stays old until the restart.
-  if (changes_between(before, after).need_restart.empty()) result.config = after.config;
+  result.config = after.config;
   return result;
 }
 

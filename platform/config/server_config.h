@@ -58,6 +58,42 @@ Result<ServeOptions> read_server_options(const ServerSource& source);
 /// and without passwords. Pure.
 std::map<std::string, std::string> settings_of_variables(const ServeOptions& options);
 
+/// How the server of a state folder was started. A server that is started with less may not use the
+/// folder: it would lack the configuration, run the jobs of a team without isolation, or begin a
+/// second database. Kept in the folder (Paths::server_origin()). Without the file, the server is
+/// private, and any command starts it.
+struct ServerOrigin {
+  std::string config = {};   ///< the file of --config; empty: none was named
+  bool listens = false;      ///< for a team
+  bool on_postgres = false;  ///< its database
+  bool is_service = false;   ///< a service manager started it
+
+  bool is_private() const { return config.empty() && !listens && !on_postgres; }
+  bool operator==(const ServerOrigin&) const = default;
+};
+
+/// Pure.
+ServerOrigin origin_of(const ServeOptions& options, bool is_service);
+
+/// The origin of a server of these options that is to use a folder of `recorded` origin: the file
+/// that the server there was given counts as given if it is the usual file of this one too. Pure.
+ServerOrigin origin_there(const ServeOptions& options, bool is_service,
+                          const ServerOrigin& recorded);
+
+/// Of an error: the folder belongs to a server that was started otherwise.
+struct StartedOtherwise : base::ErrorDetail {};
+
+/// Whether a server of `own` origin may use the folder of a server of `recorded` origin. Pure.
+/// kConflict with StartedOtherwise, with advice how to start it.
+Result<void> check_origin(const std::filesystem::path& state_folder, const ServerOrigin& recorded,
+                          const ServerOrigin& own);
+
+/// The origin in `file`. A damaged file counts as that of a server that listens. I/O.
+ServerOrigin recorded_origin(const std::filesystem::path& file);
+
+/// Notes the origin in `file`, or removes it if the server is private. I/O.
+Result<void> note_origin(const std::filesystem::path& file, const ServerOrigin& origin);
+
 /// Reads the options again from the same sources. Gets the reason if they cannot be applied.
 using ReadAgain = std::function<Result<ServeOptions>()>;
 

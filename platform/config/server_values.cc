@@ -1,5 +1,7 @@
 #include "config/server_values.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -9,6 +11,8 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "job/checker.h"
+#include "job/declared_gpus.h"
 #include "record/field.h"
 
 namespace muster::config {
@@ -63,6 +67,20 @@ bool is_port(std::string_view text) {
   return port && *port >= 0 && *port <= 65535;
 }
 
+bool is_address4(const std::string& text) {
+  in_addr address{};
+  return ::inet_pton(AF_INET, text.c_str(), &address) == 1;
+}
+
+/// ADDRESS or ADDRESS/BITS.
+bool is_network4(const std::string& text) {
+  constexpr int kMostBits = 32;
+  const size_t slash = text.find('/');
+  if (slash == std::string::npos) return is_address4(text);
+  const auto bits = base::number_of<int>(std::string_view(text).substr(slash + 1));
+  return bits && *bits >= 0 && *bits <= kMostBits && is_address4(text.substr(0, slash));
+}
+
 /// Whether a URL contains a password: "//user:password@" or "?password=".
 bool holds_password(const std::string& url) {
   const size_t begin = url.find("://") + 3;
@@ -77,6 +95,12 @@ bool holds_password(const std::string& url) {
 
 bool is_url(const std::string& text) {
   return text.starts_with("postgres://") || text.starts_with("postgresql://");
+}
+
+/// "[/bin/echo, hi]"
+std::string list_text(std::vector<std::string> words) {
+  std::erase(words, "");
+  return "[" + base::joined(words, ", ") + "]";
 }
 
 /// Node names appear in commands and in labels.
@@ -138,6 +162,53 @@ void read_filled_text(const KeyValue& value, std::string& target) {
   target = *text;
 }
 
+void read_declared_gpus(const KeyValue& value, std::string& target) {
+  const auto text = text_of(value);
+  if (!text) return;
+  const auto parsed = text->empty() ? job::DeclaredGpus{} : job::parse_declared_gpus(*text);
+  if (parsed) {
+    target = *text;
+    return;
+  }
+  for (const base::Fault& fault : parsed.error().faults) {
+    add_fault(value, fault.what + "; " + parsed.error().advice);
+  }
+}
+
+void read_pool(const KeyValue& value, std::string& target) {
+  const auto text = text_of(value);
+  if (!text) return;
+  if (text->empty()) return add_fault(value, "is empty");
+  if (!job::is_token(*text)) {
+    return add_fault(value, "'" + *text + "' is not the name of a node pool, such as default");
+  }
+  target = *text;
+}
+
+void read_network(const KeyValue& value, std::string& target) {
+  const auto text = text_of(value);
+  if (!text) return;
+  if (text->find('/') == std::string::npos || !is_network4(*text)) {
+    return add_fault(value, "'" + *text + "' is not a network such as 10.0.0.0/16");
+  }
+  target = *text;
+}
+
+void read_networks(const KeyValue& value, std::vector<std::string>& target) {
+  read_names(value, target);
+  for (const std::string& text : target) {
+    if (is_network4(text)) continue;
+    add_fault(value, "'" + text + "' is not a network such as 10.0.0.0/16, nor an address");
+  }
+}
+
+void read_addresses(const KeyValue& value, std::vector<std::string>& target) {
+  read_names(value, target);
+  for (const std::string& text : target) {
+    if (!is_address4(text)) add_fault(value, "'" + text + "' is not an address such as 10.0.0.2");
+  }
+}
+
 void read_path(const KeyValue& value, std::optional<std::filesystem::path>& target) {
   const auto text = text_of(value);
   if (!text) return;
@@ -167,6 +238,12 @@ void read_names(const KeyValue& value, std::vector<std::string>& target) {
 
 void read_command(const KeyValue& value, std::vector<std::string>& target) {
   std::vector<std::string> words = texts_of(value);
+  // A program's path may hold blanks only as an element of a list: in one text they are arguments.
+  if (!value.input.value.is_list() && words.size() == 1 &&
+      words.front().find(' ') != std::string::npos) {
+    return add_fault(value, "'" + words.front() + "' is one text; give a list, as in " +
+                                list_text(base::split(words.front(), ' ')));
+  }
   if (!words.empty() && !words.front().starts_with('/')) {
     return add_fault(value, "'" + words.front() + "' is not an absolute path");
   }
@@ -199,10 +276,12 @@ void read_store(const KeyValue& value, std::string& target) {
 void read_listen(const KeyValue& value, std::string& target) {
   const auto text = text_of(value);
   if (!text) return;
-  const size_t colon = text->rfind(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == text->size() ||
-      !is_port(std::string_view(*text).substr(colon + 1))) {
-    return add_fault(value, "'" + *text + "' is not HOST:PORT, as in 0.0.0.0:7443");
+  const size_t colon = std::min(text->rfind(':'), text->size());
+  const std::string_view host = std::string_view(*text).substr(0, colon);
+  const std::string_view port = std::string_view(*text).substr(std::min(colon + 1, text->size()));
+  const bool is_six = host.starts_with('[') && host.ends_with(']');
+  if (host.empty() || (!is_six && host.find(':') != std::string_view::npos) || !is_port(port)) {
+    return add_fault(value, "'" + *text + "' is not HOST:PORT, as in 0.0.0.0:7443 or [::]:7443");
   }
   target = *text;
 }
@@ -378,7 +457,7 @@ void read_topology(const KeyValue& value, std::map<std::string, std::string>& ta
   target.clear();
   read_named_values(
       value, [&](const record::Input& at, const std::string& level, const std::string& domain) {
-        if (level.empty() || domain.empty()) {
+        if (!job::is_token(level) || !job::is_token(domain)) {
           return at.note("'" + level + (domain.empty() ? "" : "=" + domain) +
                          "' is not LEVEL=DOMAIN, as in rack=r1");
         }

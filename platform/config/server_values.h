@@ -49,7 +49,17 @@ void read_names(const KeyValue& value, std::vector<std::string>& target);
 void read_command(const KeyValue& value, std::vector<std::string>& target);
 /// A file, or the URL of a database; a flag must not contain a password.
 void read_store(const KeyValue& value, std::string& target);
-/// HOST:PORT.
+/// N[:MODEL[:MEMORY]], or nothing.
+void read_declared_gpus(const KeyValue& value, std::string& target);
+/// The name of a node pool.
+void read_pool(const KeyValue& value, std::string& target);
+/// ADDRESS/BITS of IPv4.
+void read_network(const KeyValue& value, std::string& target);
+/// A list of IPv4 networks or addresses, or "a,b".
+void read_networks(const KeyValue& value, std::vector<std::string>& target);
+/// A list of IPv4 addresses, or "a,b".
+void read_addresses(const KeyValue& value, std::vector<std::string>& target);
+/// HOST:PORT; an IPv6 address in brackets.
 void read_listen(const KeyValue& value, std::string& target);
 void read_switch(const KeyValue& value, bool& target);
 

@@ -51,6 +51,7 @@ void Accounts::load(std::vector<User> users, std::vector<Token> tokens,
     store::SecretName name{secret.project, secret.name};
     secrets_.emplace(std::move(name), std::move(secret));
   }
+  try_key();
   drop_long_expired();
 }
 
@@ -247,7 +248,9 @@ constexpr size_t kLongestDescription = 200;
 constexpr size_t kMostProjects = 100;
 constexpr int64_t kMostTokens = 1000;  // of one user: all tokens are in memory
 
-std::vector<Fault> token_faults(const TokenRequest& request) {
+}  // namespace
+
+std::vector<Fault> faults_of_token(const TokenRequest& request) {
   std::vector<Fault> faults;
   if (request.lifetime &&
       (*request.lifetime < seconds(1) || *request.lifetime > kLongestLifetime)) {
@@ -265,8 +268,6 @@ std::vector<Fault> token_faults(const TokenRequest& request) {
   }
   return faults;
 }
-
-}  // namespace
 
 Result<IssuedToken> Accounts::issue(const TokenRequest& request, const Actor& by) {
   MUSTER_CHECK(user(request.user));
@@ -312,7 +313,7 @@ Result<void> Accounts::check_room_for_token(const std::string& user) const {
 Result<IssuedToken> Accounts::make(const TokenRequest& request, std::optional<base::Time> until,
                                    const std::string& action, std::vector<std::string> gone,
                                    const Actor& by) {
-  if (auto faults = token_faults(request); !faults.empty()) {
+  if (auto faults = faults_of_token(request); !faults.empty()) {
     return Error{.code = ErrorCode::kInvalid,
                  .what = "the options of the token are invalid",
                  .faults = std::move(faults)};
@@ -391,6 +392,15 @@ std::vector<Fault> secret_faults(const std::string& name, std::string_view value
 }
 
 }  // namespace
+
+/// One secret is enough: all are encrypted with one key.
+void Accounts::try_key() const {
+  if (secrets_.empty()) return;
+  const auto& [project, name] = secrets_.begin()->first;
+  const auto opened = open_secret(project, name);
+  if (opened) return;
+  base::log_warning("secret.key does not fit the stored secrets: " + opened.error().to_string());
+}
 
 std::vector<Secret> Accounts::secrets(const std::string& project) const {
   std::vector<Secret> secrets;

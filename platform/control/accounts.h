@@ -39,6 +39,9 @@ struct TokenRequest {
   std::optional<std::chrono::seconds> lifetime;  ///< nothing: it does not expire
 };
 
+/// Every fault of a request, by field.
+std::vector<base::Fault> faults_of_token(const TokenRequest& request);
+
 /// A new token with its text, which is not stored.
 struct IssuedToken {
   access::Token token;
@@ -65,7 +68,8 @@ class Accounts {
   explicit Accounts(Dependencies parts) : Accounts(parts, Options()) {}
   Accounts(Dependencies parts, Options options) : parts_(parts), options_(options) {}
 
-  /// As loaded from the store. To be called once, before anything else.
+  /// As loaded from the store. To be called once, before anything else. Logs a warning if the key
+  /// does not open the stored secrets.
   void load(std::vector<access::User> users, std::vector<access::Token> tokens,
             std::vector<access::Secret> secrets);
 
@@ -140,6 +144,7 @@ class Accounts {
   void project_is_gone(const std::string& project);
 
  private:
+  void try_key() const;
   Result<void> keep(store::Batch batch);
   void note_use(access::Token& token, const std::string& address, base::Time now);
   void keep_uses_soon();

@@ -461,13 +461,13 @@ void Attempt::decide_without_allocation(const AllocationRevoked& taken) {
 // The stored job shows how far the attempt had got; the engine shows which of its tasks exist. A
 // launcher that was ever started is recovered and never started again. A gang whose launcher was
 // not started starts anew, as another attempt with new keys.
-void Attempt::recover() {
+void Attempt::recover(bool may_grow) {
   Job& job = context_.job();
   const AttemptServices& services = context_.services;
   context_.note(Notice{Notice::What::kTakenUp});
   for (Task& task : job.tasks) recover_task(task);
   if (launch::resizes_live(job.spec)) {
-    if (services.cluster.empty()) resizing_.find_seed();
+    if (services.cluster.empty() && may_grow) resizing_.find_seed();
     if (!resizing_.can_grow()) renumber_seats(job);
   }
   // Only the earlier server knew which tasks were to keep their places.

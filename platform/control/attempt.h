@@ -67,7 +67,8 @@ class Attempt {
 
   void begin() { start_.begin(); }
   /// Recovers the attempt from what an earlier server left, at whatever point that server stopped.
-  void recover();
+  /// `may_grow`: workers may join an elastic gang.
+  void recover(bool may_grow);
   /// All of its tasks have ended: no timer and no answer of the engine reaches it from now on.
   void retire() { alive_.reset(); }
 

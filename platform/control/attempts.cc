@@ -126,9 +126,9 @@ void Attempts::place(JobEntry& entry, Grant grant) {
   });
 }
 
-void Attempts::recover(JobEntry& entry) {
-  Attempt& attempt = add(entry, false, "");
-  attempt.recover();
+void Attempts::recover(JobEntry& entry, bool may_grow) {
+  Attempt& attempt = add(entry, false, may_grow ? "" : "this server would not isolate them");
+  attempt.recover(may_grow);
 }
 
 void Attempts::report(const JobEntry& entry, const engine::TaskReport& report) {

@@ -39,8 +39,9 @@ class Attempts {
   Attempt* of(const engine::GangId& gang) const;
 
   void place(JobEntry& entry, Grant grant);
-  /// Recovers an attempt that an earlier server began.
-  void recover(JobEntry& entry);
+  /// Recovers an attempt that an earlier server began. `may_grow`: this server isolates the workers
+  /// that join it as the earlier one did.
+  void recover(JobEntry& entry, bool may_grow);
   /// `entry`: the job of the report.
   void report(const JobEntry& entry, const engine::TaskReport& report);
   /// A node is gone: its tasks are reported as lost, after `release` has been called.

@@ -131,7 +131,16 @@ std::unique_ptr<StartGate> Controller::make_placement() {
                                                  attempts_, metrics_, wake);
   }
   return std::make_unique<StartGate>(std::move(placement), parts_.loop, jobs_, other_jobs(),
-                                     parts_.clock, attempts_, wake);
+                                     parts_.clock, attempts_, wake,
+                                     [this](const Job& job) { return lacks_isolation(job); });
+}
+
+/// Whether a user submitted the job to a server for a team, and this server, which has the folder
+/// now, would run the job under its own account, with its own files. The user's account may have been
+/// removed since.
+bool Controller::lacks_isolation(const Job& job) const {
+  if (site_.isolates_users || parts_.accounts == nullptr) return false;
+  return !job.owner.empty() && job.owner != site_.user;
 }
 
 std::unique_ptr<Arrays> Controller::make_arrays() {
@@ -251,6 +260,9 @@ Result<void> Controller::recover() {
   arrays_->load(objects);
   schedules_.load(objects);
   recover_jobs(std::move(stored));
+  unreadable_.add_unknown(parts_.clock.now(), [this](const std::string& project) {
+    return !projects_.line_of(project).empty();
+  });
   for (const auto& [sequence, entry] : jobs_.entries()) {
     const bool is_open = !entry->job.unreadable && !job::is_final(entry->job.phase);
     if (is_open) placement_->enter(*entry);
@@ -259,7 +271,7 @@ Result<void> Controller::recover() {
     if (entry->job.unreadable) {
       unreadable_.recover(*entry);
     } else if (entry->job.phase == Phase::kStarting || entry->job.phase == Phase::kRunning) {
-      attempts_.recover(*entry);
+      attempts_.recover(*entry, !lacks_isolation(entry->job));
     } else {
       placement_->restore(*entry);
     }

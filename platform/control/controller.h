@@ -110,8 +110,9 @@ class Controller {
   /// Commits a new job of `by` and wakes the scheduler. The same key again gives the first job
   /// again.
   ///
-  /// Errors: kInvalid with every fault of the spec; kConflict: the name is taken in the project;
-  /// kNotFound: there is no such project; kRefused, with the numbers: the job could never run.
+  /// Errors: kInvalid with every fault of the spec; kConflict: the name is taken in the project, or
+  /// the key was used for another spec; kNotFound: there is no such project; kRefused, with the
+  /// numbers: the job could never run.
   Result<job::Job> submit(const job::JobSpec& spec, const std::string& idempotency_key,
                           const access::Actor& by = {}, const SubmitManner& manner = {});
 
@@ -121,10 +122,16 @@ class Controller {
   void submit(const job::JobSpec& spec, const std::string& idempotency_key, Submitted done,
               const access::Actor& by = {}, const SubmitManner& manner = {});
 
-  /// The job that an earlier submit() with this key created. nullptr if no job has the key, or if
-  /// the key is empty. Valid until the table of jobs changes. For arrays: Arrays::with_key().
+  /// The job that an earlier submit() with this key created. nullptr if nothing has the key, or if
+  /// the key is empty. Valid until the table of jobs changes. kConflict: the key was used for another
+  /// spec, or for an array.
   Result<const job::Job*> submitted_with(const job::JobSpec& spec,
-                                         const std::string& idempotency_key);
+                                         const std::string& idempotency_key,
+                                         const SubmitManner& manner = {});
+  /// The same for submit_array().
+  Result<std::optional<job::Array>> array_submitted_with(const job::JobSpec& spec,
+                                                         const std::string& idempotency_key,
+                                                         const SubmitManner& manner = {});
 
   /// Commits a new array of `by`. Errors, the key and the manner as for submit(); an array has no
   /// origin.
@@ -180,9 +187,9 @@ class Controller {
   /// Why the job waits, or what happened to it.
   Result<job::Explanation> explain(const std::string& name) const;
 
-  /// The waiting jobs in the order in which they are expected to start, suspended jobs last. The
-  /// first jobs have reasons as of now.
-  std::vector<const job::Job*> queue() { return placement_->queue(); }
+  /// The waiting jobs in the order in which they are expected to start, suspended jobs last. Their
+  /// reasons are the last that were noted: explain() has those of now.
+  std::vector<const job::Job*> queue() const { return placement_->queue(); }
 
   /// Runs a program in a running task; as engine::Engine::exec().
   Result<std::unique_ptr<engine::Exec>> exec(const std::string& name, const std::string& task,
@@ -241,7 +248,12 @@ class Controller {
   std::unique_ptr<Arrays> make_arrays();
   Schedules make_schedules();
   OtherJobs other_jobs() const;
+  const job::Job* repeated_by(const SubmitManner& manner) const;
+  Result<const job::Job*> job_with_key(const job::JobSpec& spec,
+                                       const std::string& idempotency_key);
+  std::optional<job::Array> array_with_key(const std::string& idempotency_key) const;
   Result<job::JobSpec> resolved_array(const job::JobSpec& spec) const;
+  Result<void> check_siblings(const job::JobSpec& spec, const std::vector<int>& indexes) const;
   void add_retained_objects();
   size_t count_open_objects(const std::string& project) const;
   Result<void> check_made(const job::JobSpec& spec, const std::string& owner) const;
@@ -256,6 +268,7 @@ class Controller {
   /// Makes the change, and commits it with its audit record.
   Result<job::Job> act(JobEntry& entry, const access::Actor& by, const std::string& action,
                        const std::function<void()>& change);
+  bool lacks_isolation(const job::Job& job) const;
   Result<job::Job> stop_unreadable(const JobEntry& entry, bool now, const access::Actor& by);
   Result<const job::Task*> task_to_enter(job::Job& job, const std::string& task,
                                          const std::string& action, const access::Actor& by);

@@ -379,7 +379,7 @@ void Resizing::find_seed() {
   if (can_grow_) {
     joining_.set_seed(*kept);
   } else {
-    cannot_grow_ = kept.error().what;
+    cannot_grow_ = "the keys of the job are not available (" + kept.error().what + ")";
   }
 }
 
@@ -387,8 +387,7 @@ void Resizing::resume() {
   const Job& job = context_.job();
   if (!may_resize()) return;
   if (!can_grow_ && context_.services.cluster.empty()) {
-    context_.note(job::Remark{"no more workers can join: the keys of the job are not available (" +
-                              cannot_grow_ + ")"});
+    context_.note(job::Remark{"no more workers can join: " + cannot_grow_});
   }
   std::vector<std::string> leaving;
   for (const Task& task : job.tasks) {

@@ -50,6 +50,9 @@ StartDecision decide_start(const StartConditions& conditions, base::Time now) {
     if (!is_met_now(awaited)) open.jobs.push_back(awaited.end);
   }
   std::vector<std::pair<job::Fact, std::string>> reasons;
+  if (!conditions.unisolated.empty()) {
+    reasons.emplace_back(job::WaitsForIsolation{.owner = conditions.unisolated}, "isolation");
+  }
   if (!open.jobs.empty()) reasons.emplace_back(std::move(open), "dependency");
   if (conditions.ahead) {
     reasons.emplace_back(
@@ -88,14 +91,32 @@ std::optional<job::Phase> OtherJobs::phase_of(const std::string& id) const {
   return phase_in_arrays ? phase_in_arrays(id) : std::nullopt;
 }
 
+namespace {
+
+/// The same dependency of an earlier job of the project, if it was met.
+std::optional<job::AwaitedJob> met_by(const job::Job* earlier, const job::Dependency& dependency,
+                                      const std::string& project) {
+  if (earlier == nullptr || earlier->spec.project != project) return std::nullopt;
+  const auto& after = earlier->spec.after;
+  for (size_t i = 0; i < std::min(after.size(), earlier->awaited.size()); ++i) {
+    if (after[i] == dependency && earlier->awaited[i].is_met) return earlier->awaited[i];
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 base::Result<std::vector<job::AwaitedJob>> resolve_dependencies(const job::JobSpec& spec,
-                                                                const OtherJobs& others) {
+                                                                const OtherJobs& others,
+                                                                const job::Job* repeated) {
   std::vector<job::AwaitedJob> resolved;
   std::vector<base::Fault> faults;
   for (size_t i = 0; i < spec.after.size(); ++i) {
     const job::Dependency& dependency = spec.after[i];
     const std::string field = "after[" + std::to_string(i) + "]";
-    if (auto other = others.find(dependency, spec.project)) {
+    auto other = others.find(dependency, spec.project);
+    if (!other) other = met_by(repeated, dependency, spec.project);
+    if (other) {
       resolved.push_back(*std::move(other));
       continue;
     }
@@ -112,11 +133,12 @@ base::Result<std::vector<job::AwaitedJob>> resolve_dependencies(const job::JobSp
                  (near.empty() ? "" : "; did you mean " + name_in_quotes(near) + "?")});
   }
   if (faults.empty()) return resolved;
-  return base::Error{
-      .code = base::ErrorCode::kNotFound,
-      .what = "job " + name_in_quotes(spec.name) + " cannot wait for these jobs",
-      .advice = "muster list --project " + spec.project + " shows the jobs there are",
-      .faults = std::move(faults)};
+  return base::Error{.code = base::ErrorCode::kNotFound,
+                     .what = "job " + name_in_quotes(spec.name) + " cannot wait for these jobs",
+                     .advice = "muster list --project " + spec.project +
+                               " shows the jobs there are" +
+                               (repeated == nullptr ? "" : "; to wait for no job: --set after=[]"),
+                     .faults = std::move(faults)};
 }
 
 std::vector<job::AwaitedJob> dependencies_of_made(const job::JobSpec& spec,

@@ -1,6 +1,8 @@
 // The conditions of a job that must hold before the scheduler gets it: other jobs have ended as
 // required (JobSpec::after), a time has come (Scheduling::begin), and no earlier job with the same
-// singleton is left. Such a job reserves nothing and delays no other job.
+// singleton is left. A user's job that was submitted to a server that listens also waits while the
+// present server of the folder does not isolate users. Such a job reserves nothing and delays no
+// other job.
 //
 // Pure.
 #pragma once
@@ -32,13 +34,14 @@ struct StartConditions {
   std::optional<base::Time> begin;
   std::string singleton;
   std::optional<job::JobRef> ahead;  ///< an earlier job with the same singleton
+  std::string unisolated = {};  ///< the owner, if this server does not isolate the owner's jobs
 };
 
 struct StartDecision {
   enum class What { kMayStart, kWaits, kNever };
   What what = What::kMayStart;
   job::Reason reason;                   ///< kWaits: the first condition; the others as details
-  std::string constraint;               ///< kWaits: "dependency", "singleton", "begin"
+  std::string constraint;               ///< kWaits: "isolation", "dependency", "singleton", "begin"
   std::optional<base::Time> may_start;  ///< kWaits: not before this time, if one is known
   std::optional<job::DependencyUnmet> unmet;  ///< kNever
 };
@@ -61,12 +64,14 @@ struct OtherJobs {
   std::optional<job::Phase> phase_of(const std::string& id) const;
 };
 
-/// The jobs and arrays of spec.after, which are named or given by id.
+/// The jobs and arrays of spec.after, which are named or given by id. `repeated`: the job that this
+/// one runs again, or nullptr; what it waited for successfully may have been deleted since.
 ///
 /// Errors: kNotFound with a fault for each that the project of the job does not have. Jobs of other
 /// projects are as unknown as jobs that do not exist.
 base::Result<std::vector<job::AwaitedJob>> resolve_dependencies(const job::JobSpec& spec,
-                                                                const OtherJobs& others);
+                                                                const OtherJobs& others,
+                                                                const job::Job* repeated = nullptr);
 
 /// The same for a job that an object makes. A job that it waits for may have been deleted since the
 /// object was created: then the result of an earlier job of the object counts, or else the dependency

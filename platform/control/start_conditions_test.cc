@@ -78,6 +78,13 @@ TEST(DecideStart, WaitsUntilItsTimeAndNoLonger) {
   EXPECT_EQ(decide_start(conditions, kDecisionTime).what, StartWhat::kMayStart);
 }
 
+TEST(DecideStart, WaitsForAServerThatIsolatesItsOwner) {
+  const auto decision = decide_start({.unisolated = "ada"}, kDecisionTime);
+  EXPECT_EQ(decision.what, StartWhat::kWaits);
+  EXPECT_EQ(decision.constraint, "isolation");
+  EXPECT_FALSE(decision.may_start);
+}
+
 TEST(DecideStart, NamesEveryConditionThatDoesNotHoldYet) {
   StartConditions conditions = after_prep(EndCondition::kOk, Phase::kRunning);
   conditions.singleton = "nightly";

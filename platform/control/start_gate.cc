@@ -29,14 +29,16 @@ bool has_start_conditions(const Job& job) {
 
 StartGate::StartGate(std::unique_ptr<Placement> behind, base::EventLoop& loop, JobTable& jobs,
                      OtherJobs others, const base::Clock& clock, Attempts& attempts,
-                     std::function<void()> wake)
+                     std::function<void()> wake,
+                     std::function<bool(const job::Job&)> lacks_isolation)
     : behind_(std::move(behind)),
       loop_(loop),
       jobs_(jobs),
       others_(std::move(others)),
       clock_(clock),
       attempts_(attempts),
-      wake_(std::move(wake)) {}
+      wake_(std::move(wake)),
+      lacks_isolation_(std::move(lacks_isolation)) {}
 
 void StartGate::enter(const JobEntry& entry) {
   const Job& job = entry.job;
@@ -53,9 +55,16 @@ void StartGate::enter(const JobEntry& entry) {
 
 // --- questions
 
+bool StartGate::has_conditions(const Job& job) const {
+  return has_start_conditions(job) || lacks_isolation_(job);
+}
+
 StartConditions StartGate::conditions_of(const Job& job, uint64_t sequence) const {
+  const std::string unisolated = lacks_isolation_(job) ? job.owner : "";
+  if (job.attempt > 0) return {.unisolated = unisolated};
   StartConditions conditions{.begin = job.spec.scheduling.begin,
-                             .singleton = job.spec.scheduling.singleton};
+                             .singleton = job.spec.scheduling.singleton,
+                             .unisolated = unisolated};
   for (size_t i = 0; i < job.awaited.size() && i < job.spec.after.size(); ++i) {
     const job::AwaitedJob& awaited = job.awaited[i];
     conditions.after.push_back(
@@ -103,22 +112,30 @@ schedule::Amounts StartGate::requested(const Job& job) const {
 // --- changes
 
 void StartGate::enqueue(JobEntry& entry, std::chrono::milliseconds delay) {
-  if (!has_start_conditions(entry.job)) return behind_->enqueue(entry, delay);
+  if (!has_conditions(entry.job)) return behind_->enqueue(entry, delay);
   decide(entry);
 }
 
 void StartGate::requeue(JobEntry& entry, std::chrono::milliseconds delay) {
-  if (entry.job.suspended || !has_start_conditions(entry.job)) {
+  if (entry.job.suspended || !has_conditions(entry.job)) {
     forget(entry);
     return behind_->requeue(entry, delay);
   }
+  // An attempt of an earlier server, which isolated it, gives up its places.
+  if (lacks_isolation_(entry.job)) behind_->ended(entry);
   decide(entry);
+}
+
+bool StartGate::evicted(JobEntry& entry, EvictedGang gang) {
+  if (!lacks_isolation_(entry.job)) return behind_->evicted(entry, std::move(gang));
+  requeue(entry, {});
+  return false;
 }
 
 void StartGate::restore(JobEntry& entry) {
   const Job& job = entry.job;
   const bool waits = job.phase == Phase::kQueued && !job.suspended;
-  if (!waits || !has_start_conditions(job)) return behind_->restore(entry);
+  if (!waits || !has_conditions(job)) return behind_->restore(entry);
   entry.is_held_back = true;
   held_.try_emplace(entry.sequence);
   undecided_.insert(entry.sequence);

@@ -6,7 +6,8 @@
 // dependencies are met is stored with the job, in the same commit as the end of the other job, so
 // the other job may be deleted afterwards.
 //
-// A job passes the gate before its first attempt. Later attempts do not wait here.
+// A job passes the gate before its first attempt. Later attempts wait here only for a server that
+// isolates the jobs of users.
 //
 // On the EventLoop's thread. Everything that the constructor refers to must outlive it.
 #pragma once
@@ -31,10 +32,12 @@ namespace muster::control {
 
 class StartGate : public Placement {
  public:
-  /// `wake` has plan() called in a later turn of the loop.
+  /// `wake` has plan() called in a later turn of the loop. `lacks_isolation`: this server would not
+  /// isolate the job as the server to which it was submitted; the same for a job as long as the
+  /// server runs.
   StartGate(std::unique_ptr<Placement> behind, base::EventLoop& loop, JobTable& jobs,
             OtherJobs others, const base::Clock& clock, Attempts& attempts,
-            std::function<void()> wake);
+            std::function<void()> wake, std::function<bool(const job::Job&)> lacks_isolation);
 
   /// Enters a job that has not ended. Of stored jobs, all are entered before any is restored.
   void enter(const JobEntry& entry);
@@ -46,14 +49,12 @@ class StartGate : public Placement {
   job::Forecast forecast(const job::Job& job, uint64_t sequence, const job::Project& project,
                          const job::ProjectStatus& before) const override;
   void explain(const JobEntry& entry, job::Explanation& answer) const override;
-  std::vector<const job::Job*> queue() override { return behind_->queue(); }
+  std::vector<const job::Job*> queue() const override { return behind_->queue(); }
   schedule::Amounts requested(const job::Job& job) const override;
 
   void enqueue(JobEntry& entry, std::chrono::milliseconds delay) override;
   void requeue(JobEntry& entry, std::chrono::milliseconds delay) override;
-  bool evicted(JobEntry& entry, EvictedGang gang) override {
-    return behind_->evicted(entry, std::move(gang));
-  }
+  bool evicted(JobEntry& entry, EvictedGang gang) override;
   void start_on_kept(JobEntry& entry) override { behind_->start_on_kept(entry); }
   void ended(JobEntry& entry) override;
   void restore(JobEntry& entry) override;
@@ -69,6 +70,7 @@ class StartGate : public Placement {
  private:
   using SingletonKey = std::tuple<std::string, std::string, std::string>;  ///< project, owner, text
 
+  bool has_conditions(const job::Job& job) const;
   StartConditions conditions_of(const job::Job& job, uint64_t sequence) const;
   void decide(JobEntry& entry);
   void note_met(JobEntry& entry);
@@ -85,6 +87,7 @@ class StartGate : public Placement {
   const base::Clock& clock_;
   Attempts& attempts_;
   std::function<void()> wake_;
+  const std::function<bool(const job::Job&)> lacks_isolation_;
   std::map<uint64_t, std::string> held_;  ///< sequence of a job that is held back -> constraint
   std::set<uint64_t> undecided_;          ///< held jobs whose conditions may have changed
   std::set<std::pair<base::Time, uint64_t>> begins_;  ///< of held jobs

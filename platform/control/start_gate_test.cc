@@ -1,7 +1,10 @@
 // Jobs that wait for other jobs, for a time, or for a singleton, in a server that may be killed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "control/test_parts.h"
+#include "control/test_with_accounts.h"
 #include "words/sentence.h"
 
 namespace muster::control {
@@ -215,6 +218,99 @@ TEST_F(StartGateJobs, AServerKilledBeforeOrAfterAnyCommitEndsTheChainInTheSameWa
       end("d" + suffix);
     }
   }
+}
+
+class UnisolatedJobs : public WithAccounts {
+ protected:
+  void restart(bool isolates_users) {
+    be_killed();
+    make_with(box_, {.user = "ada", .isolates_users = isolates_users});
+    ASSERT_TRUE(controller_->recover());
+    settle();
+  }
+
+  void submit_as(const std::string& user, const std::string& name, int gpus) {
+    ASSERT_TRUE(controller_->submit(single(name, "default", gpus), "", {.user = user}));
+    settle();
+  }
+};
+
+TEST_F(UnisolatedJobs, StartOnlyWhereTheServerIsolatesThem) {
+  ASSERT_TRUE(accounts_->create_user({.name = "ben"}, {.user = "ada"}));
+  submit_as("ada", "first", 2);
+  submit_as("ben", "bens", 1);
+  submit_as("ada", "adas", 1);
+
+  restart(false);
+  end("first");
+
+  EXPECT_EQ(job("adas").phase, Phase::kRunning);
+  EXPECT_EQ(job("bens").phase, Phase::kQueued);
+  EXPECT_EQ(
+      words::sentence(job("bens").reason),
+      "starts when the server listens for users again; this server would not isolate a job of "
+      "user 'ben'");
+  EXPECT_EQ(controller_->explain("bens")->constraint, "isolation");
+
+  restart(true);
+  EXPECT_EQ(job("bens").phase, Phase::kRunning);
+}
+
+// Its attempt was started in isolation; the next one would not be.
+TEST_F(UnisolatedJobs, AreNotStartedAgainEither) {
+  ASSERT_TRUE(accounts_->create_user({.name = "ben"}, {.user = "ada"}));
+  job::JobSpec spec = single("bens", "default", 2);
+  spec.scheduling.retries = 3;
+  ASSERT_TRUE(controller_->submit(spec, "", {.user = "ben"}));
+  settle();
+  ASSERT_EQ(job("bens").phase, Phase::kRunning);
+
+  restart(false);
+  EXPECT_EQ(job("bens").phase, Phase::kRunning) << "it goes on";
+  end("bens", {.code = 1});
+  submit_as("ada", "adas", 2);
+
+  EXPECT_EQ(job("bens").phase, Phase::kQueued);
+  EXPECT_EQ(controller_->explain("bens")->constraint, "isolation");
+  EXPECT_EQ(job("adas").phase, Phase::kRunning) << "the places are free";
+}
+
+TEST_F(UnisolatedJobs, GetNoMoreWorkersEither) {
+  ASSERT_TRUE(accounts_->create_user({.name = "ben"}, {.user = "ada"}));
+  submit_as("ada", "first", 1);
+  job::JobSpec spec = mpi("bens", "default", 2);
+  spec.scheduling.min_workers = 1;
+  spec.scheduling.resize = job::Resize::kLive;
+  spec.resources.gpus = 1;
+  ASSERT_TRUE(controller_->submit(spec, "", {.user = "ben"}));
+  settle();
+  const auto running = [this] {
+    return std::count_if(engine_.running.begin(), engine_.running.end(),
+                         [this](const auto& each) { return each.first == gang("bens"); });
+  };
+  const auto before = running();
+  ASSERT_EQ(job("bens").phase, Phase::kRunning);
+
+  restart(false);
+  end("first");
+
+  EXPECT_EQ(running(), before);
+  EXPECT_TRUE(noted("bens", "no more workers can join: this server would not isolate them"));
+  EXPECT_EQ(job("bens").phase, Phase::kRunning) << "it goes on";
+}
+
+TEST_F(UnisolatedJobs, OfAUserWhoWasRemovedAreNotStartedEither) {
+  ASSERT_TRUE(accounts_->create_user({.name = "ben"}, {.user = "ada"}));
+  submit_as("ada", "first", 2);
+  submit_as("ben", "bens", 1);
+  ASSERT_TRUE(accounts_->remove_user("ben", {.user = "ada"}));
+  settle();
+
+  restart(false);
+  end("first");
+
+  EXPECT_EQ(job("bens").phase, Phase::kQueued);
+  EXPECT_EQ(controller_->explain("bens")->constraint, "isolation");
 }
 
 }  // namespace

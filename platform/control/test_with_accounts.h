@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "access/secret_box.h"
 #include "control/accounts.h"
@@ -19,7 +20,7 @@ class WithAccounts : public Scheduling {
   WithAccounts() { make_with(box_); }
 
   /// Another server over the same store and machines, with the key of `box`.
-  void make_with(const access::SecretBox& box) {
+  void make_with(const access::SecretBox& box, SiteFacts site = {.user = "ada"}) {
     controller_ = nullptr;
     accounts_ = std::make_unique<Accounts>(Accounts::Dependencies{
         .loop = loop_, .store = store_, .clock = clock_, .random = random_, .box = box});
@@ -29,7 +30,7 @@ class WithAccounts : public Scheduling {
                                                                       .clock = clock_,
                                                                       .random = random_,
                                                                       .accounts = accounts_.get()},
-                                               SiteFacts{.user = "ada"});
+                                               std::move(site));
   }
 
   /// The server and its event loop end; make_with() starts another one.

@@ -40,6 +40,38 @@ void UnreadableJobs::add(const store::Unreadable& record, base::Time submitted) 
        .tasks = job::tasks_of(spec)});
 }
 
+void UnreadableJobs::add_unknown(base::Time now,
+                                 const std::function<bool(const std::string&)>& has_project) {
+  const auto is_known = [this](const std::string& id) {
+    return jobs_.facts_with_id(id).has_value();
+  };
+  for (const std::string& id : engine_.unknown_jobs(is_known)) {
+    const auto running = engine_.running_tasks(id);
+    if (!running || running->empty()) continue;
+    any_ = true;
+    const RunningTask& first = running->front();
+    job::JobSpec spec{.name = id};
+    if (has_project(first.project)) spec.project = first.project;
+    const std::string name =
+        first.job_name.empty() ? "" : " (submitted as '" + first.job_name + "')";
+    base::log_warning(
+        "job " + id + name +
+        " runs, but the database has no record of it, as after the restore of an older "
+        "backup; it keeps its GPUs until it ends; muster stop " +
+        id + " ends it");
+    [[maybe_unused]] const JobEntry* const added = jobs_.restore(
+        {.id = id,
+         .spec = spec,
+         .reason = {Remark{"runs without a record in the database" + name},
+                    {Remark{"the record is missing since an older backup was restored, or the "
+                            "record was set aside"}}},
+         .suspended = true,
+         .submitted = now,
+         .unreadable = true,
+         .tasks = job::tasks_of(spec)});
+  }
+}
+
 void UnreadableJobs::recover(JobEntry& entry) {
   auto running = engine_.running_tasks(entry.job.id);
   if (!running) {

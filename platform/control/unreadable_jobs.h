@@ -1,10 +1,12 @@
-// Jobs whose stored records cannot be read. Each is shown in place of the job, and keeps its name.
+// Jobs whose stored records cannot be read, and running jobs of which there is no record, as after the
+// restore of an older backup. Each is shown in place of the job, and keeps its name.
 // Its running tasks keep running, and no other job gets their GPUs meanwhile: they count as used by
 // the project, and are never evicted, because the record would decide what follows.
 //
 // On the EventLoop's thread. Everything that the constructor refers to must outlive it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,6 +31,10 @@ class UnreadableJobs {
 
   /// Adds an entry in place of the job. `submitted`: the time of the job before it.
   void add(const store::Unreadable& record, base::Time submitted);
+  /// Adds an entry for each job that runs without a record. Its name is its id: names in its own
+  /// environment may have been chosen by its user. Its project is the one named there, if
+  /// `has_project`, otherwise the default project.
+  void add_unknown(base::Time now, const std::function<bool(const std::string&)>& has_project);
   bool any() const { return any_; }
 
   /// Finds the running tasks of the job.

@@ -96,6 +96,24 @@ TEST_F(UnreadableJobs, KeepTheGpusOfTheirTasksUntilTheseHaveEnded) {
   EXPECT_EQ(controller_->stop("broken", true).error().code, ErrorCode::kConflict);
 }
 
+// As after the restore of a backup that is older than the job.
+TEST_F(UnreadableJobs, AreThoseThatRunWithoutARecordToo) {
+  submit(single("orphan", "default", 2));
+  const std::string id = job("orphan").id;
+  ASSERT_TRUE(store_.commit({.removed_jobs = {id}}));
+
+  come_back();
+  submit(single("next", "default", 1));
+  settle();
+
+  EXPECT_TRUE(job(id).unreadable);
+  EXPECT_EQ(job(id).reason, "runs without a record in the database");
+  EXPECT_EQ(job("next").phase, Phase::kQueued) << "its GPUs are in use";
+  ASSERT_TRUE(controller_->stop(id, true));
+  settle();
+  EXPECT_EQ(job("next").phase, Phase::kRunning);
+}
+
 TEST_F(UnreadableJobs, KeepTheirNamesAndTheServerHere) {
   submit(single("broken", "default", 0));
   store_.unreadable = {"broken"};

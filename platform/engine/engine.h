@@ -137,6 +137,9 @@ struct RunningTask {
   std::string node;
   std::vector<int> devices;  ///< numbers of its GPUs on the node
   int gpu_share_milli = 0;   ///< share of each device; 0 without devices
+  /// Of its job, as the task's environment names them; empty: unknown.
+  std::string job_name = {};
+  std::string project = {};
 };
 
 /// A program to run in a running task, beside the task's own program.
@@ -319,6 +322,14 @@ class Engine {
   virtual std::optional<std::vector<RunningTask>> running_tasks(const std::string& job_id) const {
     static_cast<void>(job_id);
     return std::nullopt;
+  }
+
+  /// The ids of jobs that `is_known` does not know and of which a task may run: no store has a record
+  /// of them, as after the restore of an older backup. Empty as well if this engine cannot list them.
+  virtual std::vector<std::string> unknown_jobs(
+      const std::function<bool(const std::string& job_id)>& is_known) const {
+    static_cast<void>(is_known);
+    return {};
   }
 
   /// Removes data that must not outlive the gang: keys, environment, temporary files. Logs stay.

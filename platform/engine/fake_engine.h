@@ -158,6 +158,15 @@ class FakeEngine : public Engine {
     });
   }
 
+  std::vector<std::string> unknown_jobs(
+      const std::function<bool(const std::string&)>& is_known) const override {
+    std::set<std::string> found;
+    for (const auto& [gang, task] : running) {
+      if (!is_known(gang.job_id)) found.insert(gang.job_id);
+    }
+    return {found.begin(), found.end()};
+  }
+
   std::optional<std::vector<RunningTask>> running_tasks(const std::string& job_id) const override {
     if (!tells_running) return std::nullopt;
     std::vector<RunningTask> found;
@@ -351,6 +360,7 @@ class FakeEngine : public Engine {
       return true;
     }
     Result<void> seek_near_end(size_t) override { return {}; }
+    uint64_t size() const override { return text_.size(); }
 
    private:
     std::string text_;

@@ -164,18 +164,22 @@ Result<Receiver> receiver_of(const std::string& url) {
 Result<AddressRules> AddressRules::of(const std::vector<std::string>& allow, bool allow_http) {
   AddressRules rules;
   rules.allows_http_ = allow_http;
+  std::vector<base::Fault> faults;
   for (const std::string& text : allow) {
-    auto exception = exception_of(base::lower_case(text));
-    if (!exception) {
-      return Error{.code = ErrorCode::kInvalid,
-                   .what = "'" + text + "' is not a host, address or network",
-                   .advice =
-                       "write hooks.internal, hooks.internal:8443, 10.1.2.3 or 10.1.2.0/24; "
-                       "an IPv6 address with a port in brackets"};
+    if (auto exception = exception_of(base::lower_case(text))) {
+      rules.exceptions_.push_back(*std::move(exception));
+    } else {
+      faults.push_back(
+          {.field = "notify.allow", .what = "'" + text + "' is not a host, address or network"});
     }
-    rules.exceptions_.push_back(*std::move(exception));
   }
-  return rules;
+  if (faults.empty()) return rules;
+  return Error{.code = ErrorCode::kInvalid,
+               .what = "the server cannot use notify.allow",
+               .advice =
+                   "write hooks.internal, hooks.internal:8443, 10.1.2.3 or 10.1.2.0/24; an "
+                   "IPv6 address with a port in brackets",
+               .faults = std::move(faults)};
 }
 
 std::optional<AddressRules::Exception> AddressRules::exception_of(std::string text) {

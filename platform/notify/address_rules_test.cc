@@ -120,8 +120,11 @@ TEST(AddressRules, NameAnInvalidException) {
                            "host:65536", "host:", "[::1", "::1/129", "https://host"}) {
     const auto rules = AddressRules::of({"fine", text}, false);
     ASSERT_FALSE(rules) << text;
-    EXPECT_NE(rules.error().what.find("'" + std::string(text) + "'"), std::string::npos);
+    ASSERT_EQ(rules.error().faults.size(), 1U) << text;
+    EXPECT_EQ(rules.error().faults[0].field, "notify.allow");
+    EXPECT_NE(rules.error().faults[0].what.find("'" + std::string(text) + "'"), std::string::npos);
   }
+  EXPECT_EQ(AddressRules::of({"10.0.0.0/33", "fine", "a b"}, false).error().faults.size(), 2U);
 }
 
 TEST(ReceiverUrl, IsParsed) {

@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -50,6 +52,18 @@ std::string words_on(int status) {
 }
 
 }  // namespace
+
+void CommandHook::set_command(std::vector<std::string> command) {
+  const bool is_new = command != command_;
+  command_ = std::move(command);
+  if (!is_new || command_.empty()) return;
+  const std::string& program = command_.front();
+  struct stat found{};
+  const bool runs = ::stat(program.c_str(), &found) == 0 && S_ISREG(found.st_mode) &&
+                    ::access(program.c_str(), X_OK) == 0;
+  if (!runs)
+    base::log_warning("notify.command: '" + program + "' is not a program that can be run");
+}
 
 CommandHook::~CommandHook() {
   for (auto& [number, run] : runs_) {

@@ -35,8 +35,8 @@ class CommandHook {
   CommandHook(base::EventLoop& loop, Limits limits) : loop_(loop), limits_(limits) {}
   ~CommandHook();
 
-  /// Sets the program for later runs; empty: no program.
-  void set_command(std::vector<std::string> command) { command_ = std::move(command); }
+  /// Sets the program for later runs; empty: no program. Logs a warning if it cannot be run now.
+  void set_command(std::vector<std::string> command);
   bool is_set() const { return !command_.empty(); }
 
   struct Event {

@@ -93,8 +93,15 @@ TEST_F(Hook, RunsAtMostFourAtOnceAndAllOfThemInTheEnd) {
   }
 }
 
-TEST_F(Hook, ThatDoesNotExistIsAbandoned) {
+TEST_F(Hook, ThatDoesNotExistIsReportedOnceAndAbandoned) {
+  testing::internal::CaptureStderr();
   hook_.set_command({"/nowhere/hook"});
+  EXPECT_NE(testing::internal::GetCapturedStderr().find(
+                "notify.command: '/nowhere/hook' is not a program that can be run"),
+            std::string::npos);
+  testing::internal::CaptureStderr();
+  hook_.set_command({"/nowhere/hook"});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   tell("one");
   finish();
   EXPECT_TRUE(hook_.is_idle());

@@ -130,7 +130,7 @@ Result<OutgoingNotification> notification_to(const Subscription& subscription,
   auto key = box.open(subscription.sealed_key, subscription.project, seal_name(subscription.id));
   if (!key) {
     return Error{.code = ErrorCode::kRefused,
-                 .what = "the key of the subscription was sealed with another key of the server",
+                 .what = "the key of the subscription was encrypted with another key of the server",
                  .advice = "make a new key: muster notify rotate " + subscription.id};
   }
   return OutgoingNotification{.receiver = std::move(receiver),

@@ -89,7 +89,9 @@ base::UniqueFd watch_signals() {
   sigemptyset(&signals);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);
+  // A full pipe or a limit of file sizes (ulimit -f, LimitFSIZE=) is an error of that write. Children
+  // get the default actions again (base::spawn()).
+  for (const int ignored : {SIGPIPE, SIGXFSZ}) ::signal(ignored, SIG_IGN);
   return base::UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 

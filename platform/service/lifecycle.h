@@ -37,7 +37,8 @@ http::Gate standby_gate(Standby standby);
 // Signals: SIGTERM and SIGINT stop the server in good order, SIGHUP has it read its configuration
 // again.
 
-/// Blocks these signals and SIGPIPE in this process. To be called before threads start.
+/// Blocks these signals in this process, and ignores SIGPIPE and SIGXFSZ. To be called before
+/// threads start.
 base::UniqueFd watch_signals();
 
 enum class SignalRequest { kNone, kEnd, kReload };

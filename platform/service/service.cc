@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -73,7 +74,10 @@ class Service {
   Result<void> open() {
     MUSTER_TRY(paths_, config::paths_here(options_.state_folder));
     MUSTER_CHECK(config::make_folders(paths_));
+    // Before the lock: a server that is refused must not keep out the one that belongs here.
+    MUSTER_CHECK(check_origin());
     MUSTER_CHECK(take_lock());
+    MUSTER_CHECK(check_origin());
     jobs_folder_ = options_.jobs_folder.value_or(paths_.state_folder / "jobs");
     MUSTER_CHECK(base::make_private_folder(jobs_folder_));
     MUSTER_TRY(const access::SecretBox::Key key, find_secret_key(key_places(), random_));
@@ -84,12 +88,30 @@ class Service {
     ::unsetenv("MUSTER_STORE");
     MUSTER_TRY(store_, makers_.open_store(place, paths_));
     MUSTER_CHECK(listen());
+    MUSTER_CHECK(begin());
+    // Not before: a server that failed to start must leave the folder to the one before it.
+    return config::note_origin(paths_.server_origin(), origin());
+  }
+
+  /// Leads, or waits for the lead. Starts and answers nothing before the loop runs.
+  Result<void> begin() {
     if (store_.leadership == nullptr) return lead();
     if (makers_.make_role_sign) {
       MUSTER_TRY(role_sign_, makers_.make_role_sign(loop_));
     }
     try_to_lead();
     return outcome_;
+  }
+
+  config::ServerOrigin origin() const {
+    return config::origin_of(options_, !notify_socket_.empty());
+  }
+
+  Result<void> check_origin() const {
+    if (options_.takes_over) return {};
+    const config::ServerOrigin recorded = config::recorded_origin(paths_.server_origin());
+    return config::check_origin(paths_.state_folder, recorded,
+                                config::origin_there(options_, !notify_socket_.empty(), recorded));
   }
 
   Result<void> take_lock() {
@@ -199,6 +221,7 @@ class Service {
   server::AppOptions own_app_options() const {
     server::AppOptions own = app_options(options_, paths_, makers_.version);
     if (!options_.listen.empty()) own.address = address_;
+    own.need_restart = need_restart_;
     return own;
   }
 
@@ -256,8 +279,12 @@ class Service {
     MUSTER_CHECK(check_engine(jobs_folder_, options_.engine, *store_.store));
     MUSTER_TRY(auto engine, makers_.make_engine(loop_, jobs_folder_, options_));
     MUSTER_CHECK(note_engine(jobs_folder_, options_.engine));
-    trees_ = std::make_unique<workspace::TreeStore>(config::trees_folder(jobs_folder_),
-                                                    options_.workspace_bytes);
+    // The files of a job are unused until the job is submitted.
+    const int64_t unused = std::max(options_.unused_workspace_bytes,
+                                    2 * std::min(options_.workspace_bytes, int64_t{1} << 60));
+    trees_ = std::make_unique<workspace::TreeStore>(
+        config::trees_folder(jobs_folder_),
+        workspace::TreeLimits{.tree_bytes = options_.workspace_bytes, .unused_bytes = unused});
     control::SiteFacts site = makers_.site;
     site.images = options_.images;
     site.containers = {.is_shared = !options_.listen.empty(),
@@ -274,6 +301,8 @@ class Service {
                        .pull_secrets = options_.kubernetes_job_pull_secrets,
                        .claims = options_.kubernetes_job_claims};
     site.gaps = gaps();
+    // Only the process engine runs jobs of a private server in this machine's own files.
+    site.isolates_users = options_.engine != "process" || !options_.listen.empty();
     site.has_tree = [this](const std::string& project, const std::string& tree) {
       return static_cast<bool>(trees_->info(project, tree));
     };
@@ -382,6 +411,7 @@ class Service {
         return set;
       }
     }
+    need_restart_ = changes.need_restart;
     base::set_log_format(log_format_of(options_));
     server_->set_limits(http_limits(options_));
     if (leader_) {
@@ -424,7 +454,8 @@ class Service {
   std::unique_ptr<PagePort> page_port_;
   std::unique_ptr<http::Server> server_;  ///< destroyed before the leader whose routes it calls
   std::optional<std::string> known_leader_;
-  std::string waits_for_;  ///< the last reason to wait that was logged
+  std::vector<std::string> need_restart_;  ///< keys whose values were read, but not taken over
+  std::string waits_for_;                  ///< the last reason to wait that was logged
   base::EventLoop::Interest timer_;
   base::EventLoop::Interest farewell_;
   bool leaving_ = false;

@@ -113,7 +113,7 @@ TEST(NotifySettings, NameTheInvalidException) {
 
   ASSERT_FALSE(settings);
   EXPECT_EQ(settings.error().code, base::ErrorCode::kInvalid);
-  EXPECT_NE(settings.error().what.find("'not/an/address'"), std::string::npos);
+  EXPECT_NE(settings.error().to_string().find("'not/an/address'"), std::string::npos);
 }
 
 }  // namespace

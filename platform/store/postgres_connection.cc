@@ -413,7 +413,8 @@ constexpr Meaning kMeanings[] = {
     {"3F000", ErrorCode::kNotFound, "create the schema first: CREATE SCHEMA"},
     {"53300", ErrorCode::kUnavailable, "raise max_connections, or close other connections"},
     {"53", ErrorCode::kExhausted,
-     "free disk space on the database server; nothing was lost, and the server then continues"},
+     "free disk space on the database server; until then Muster refuses changes, and keeps all "
+     "earlier ones"},
     {"57014", ErrorCode::kUnavailable, "the database server is slow, or a lock is held; try again"},
     {"55P03", ErrorCode::kUnavailable, "another session holds a lock; try again"},
     {"57P", ErrorCode::kUnavailable, "the database server stops or starts; try again"},

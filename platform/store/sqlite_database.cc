@@ -2,13 +2,16 @@
 
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include "base/unique_fd.h"
 
@@ -77,6 +80,20 @@ std::string immutable_uri(const std::filesystem::path& file) {
   return uri + "?immutable=1";
 }
 
+/// Whether a file of the database has reached the limit of file sizes (ulimit -f). SQLite reports this
+/// as any failure to write, and does not keep the error of the system.
+bool is_as_large_as_allowed(const std::string& file) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
+  constexpr uintmax_t kLargestPage = 64 << 10;
+  for (const char* suffix : {"", "-wal"}) {
+    std::error_code failed;
+    const uintmax_t size = std::filesystem::file_size(file + suffix, failed);
+    if (!failed && size + kLargestPage > limit.rlim_cur) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Error sqlite_error(sqlite3* database, const std::string& what) {
@@ -93,7 +110,9 @@ Error sqlite_error(sqlite3* database, const std::string& what) {
     case SQLITE_FULL:
       return {.code = ErrorCode::kExhausted,
               .what = subject(file) + " has no room to grow: " + message,
-              .advice = "free disk space there; nothing was lost, and the server then continues"};
+              .advice =
+                  "free disk space there, as with muster delete; until then the server "
+                  "refuses changes, and keeps all earlier ones"};
     case SQLITE_READONLY:
       return {.code = ErrorCode::kRefused,
               .what = subject(file) + " cannot be written: " + message,
@@ -107,6 +126,13 @@ Error sqlite_error(sqlite3* database, const std::string& what) {
     case SQLITE_CONSTRAINT:
       return {.code = ErrorCode::kConflict, .what = sentence};
     case SQLITE_IOERR:
+      if (is_as_large_as_allowed(file)) {
+        return {.code = ErrorCode::kExhausted,
+                .what = subject(file) + " has no room to grow: its files may not become larger",
+                .advice =
+                    "raise the server's limit of file sizes (ulimit -f, LimitFSIZE= of a "
+                    "service)"};
+      }
       return {.code = ErrorCode::kInternal,
               .what = sentence,
               .advice = "its disk failed to read or write; see the kernel's log"};

@@ -2,7 +2,9 @@
 #include "store/sqlite_store.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -414,6 +416,30 @@ TEST_F(Sqlite, ReportsAFullDiskLosesNothingAndContinuesAfterwards) {
   const auto other = open();
   const Job next = full_job("next", "next");
   EXPECT_TRUE(other->commit({.new_jobs = {{.job = &next}}}));
+}
+
+// As with ulimit -f. The server ignores SIGXFSZ.
+TEST_F(Sqlite, ReportsALimitOfFileSizesAsAFullDisk) {
+  const auto store = open();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit low = before;
+  low.rlim_cur = rlim_t{1} << 20U;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
+  base::Error error;
+  for (int number = 0; number < 1'000 && error.what.empty(); ++number) {
+    Job job = full_job("j" + std::to_string(number), "n" + std::to_string(number));
+    const auto done = store->commit({.new_jobs = {{.job = &job}}});
+    if (!done) error = done.error();
+  }
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, handler);
+
+  EXPECT_EQ(error.code, ErrorCode::kExhausted) << error.to_string();
+  EXPECT_NE(error.what.find("has no room to grow"), std::string::npos) << error.to_string();
+  const Job next = full_job("next", "next");
+  EXPECT_TRUE(store->commit({.new_jobs = {{.job = &next}}}));
 }
 
 TEST_F(Sqlite, ReportsThatItIsReadOnly) {

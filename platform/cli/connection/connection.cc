@@ -14,11 +14,13 @@
 #include "api/server_url.h"
 #include "base/files.h"
 #include "base/subprocess.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
 #include "cli/connection/contexts.h"
 #include "cli/connection/server_start.h"
+#include "config/server_config.h"
 #include "config/server_keys.h"
 #include "sweep/sweep.h"
 
@@ -47,13 +49,19 @@ void warn_of_ignored_settings(const api::ServerInfo& server,
     std::cerr << "muster: warning: the server's configuration file has changed since the server "
                  "read it\n";
   }
+  if (!server.need_restart.empty()) {
+    std::cerr << "muster: warning: changed in the server's configuration, but without effect until "
+                 "it is restarted: "
+              << base::joined(server.need_restart) << "\n";
+  }
   for (const IgnoredSetting& each : ignored) {
     std::cerr << "muster: warning: " << each.variable
               << (each.wanted ? "=" + *each.wanted + " has" : " has an invalid value and")
               << " no effect: the running server has "
               << (each.present.empty() ? "the default" : each.present) << "\n";
   }
-  if (server.config_changed || !ignored.empty()) std::cerr << restart_advice(server) << std::flush;
+  const bool helps = server.config_changed || !server.need_restart.empty() || !ignored.empty();
+  if (helps) std::cerr << restart_advice(server) << std::flush;
 }
 
 base::Error runs_another_engine(const api::ServerInfo& server, const std::string& wanted,
@@ -130,7 +138,7 @@ Result<void> Connection::reopen() {
 
 Result<void> Connection::come_back() {
   // The operators of a shared server restart it, or a standby takes over, within seconds.
-  const int most_failures = is_shared() ? 15 : 5;
+  const int most_failures = is_shared() || is_restarted_by_others_ ? 15 : 5;
   if (++failures_ > most_failures) {
     return base::Error{.code = base::ErrorCode::kUnavailable,
                        .what = "the connection to the server was lost repeatedly",
@@ -138,7 +146,11 @@ Result<void> Connection::come_back() {
   }
   // A server that dies repeatedly gets more time with each attempt.
   std::this_thread::sleep_for(std::chrono::milliseconds(100 * (failures_ - 1)));
-  return reopen();
+  auto opened = reopen();
+  if (opened || base::detail_of<config::StartedOtherwise>(opened.error()) == nullptr) return opened;
+  is_restarted_by_others_ = true;
+  client_ = second_client();
+  return {};
 }
 
 void Connection::set_project(const std::string& project) {

@@ -103,6 +103,8 @@ class Connection {
   std::unique_ptr<api::Client> client_;
   api::ServerInfo server_;
   int failures_ = 0;  ///< since the last is_well()
+  /// The local server is one that no command starts (config::StartedOtherwise).
+  bool is_restarted_by_others_ = false;
 };
 
 /// A variable of this process that the running server does not have.

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -19,6 +20,7 @@
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "base/text.h"
+#include "config/server_config.h"
 
 namespace muster::cli {
 
@@ -62,7 +64,9 @@ std::vector<base::Fault> last_log_lines(const fs::path& log, off_t offset) {
   return shown;
 }
 
+// The first letter of a refusal. kForeign: the folder belongs to a server that was started otherwise.
 constexpr char kRefusal = 'e';
+constexpr char kForeign = 'f';
 
 struct Readiness {
   enum class State { kReady, kEnded, kLate } state = State::kEnded;
@@ -94,6 +98,14 @@ std::string advice_on_room(const config::Paths& paths) {
   const std::string& state = paths.state_folder.string();
   return base::is_disk_full(state) ? "the disk under '" + state + "' is full: free space there"
                                    : "";
+}
+
+Error foreign_folder(const std::string& refusal) {
+  const size_t end = refusal.find('\n');
+  return {.code = ErrorCode::kUnavailable,
+          .what = "no server runs: " + refusal.substr(0, end),
+          .advice = end == std::string::npos ? "" : refusal.substr(end + 1),
+          .detail = std::make_shared<config::StartedOtherwise>()};
 }
 
 Error refused_start(const config::Paths& paths, const std::string& refusal) {
@@ -149,6 +161,7 @@ Result<void> start(const config::Paths& paths, const std::string& engine) {
   const Readiness readiness = wait_until_ready(read_end);
   if (readiness.state == Readiness::State::kReady) return {};
   const bool late = readiness.state == Readiness::State::kLate;
+  if (readiness.refusal.starts_with(kForeign)) return foreign_folder(readiness.refusal.substr(1));
   if (readiness.refusal.starts_with(kRefusal)) {
     return refused_start(paths, readiness.refusal.substr(1));
   }
@@ -170,7 +183,9 @@ std::string server_refusal(const Error& error) {
     what += "; " + (fault.field.empty() ? "" : fault.field + ": ") + fault.what;
   }
   std::replace(what.begin(), what.end(), '\n', ' ');
-  return kRefusal + what + (error.advice.empty() ? "" : "\n" + error.advice);
+  const bool is_foreign = base::detail_of<config::StartedOtherwise>(error) != nullptr;
+  return (is_foreign ? kForeign : kRefusal) + what +
+         (error.advice.empty() ? "" : "\n" + error.advice);
 }
 
 Result<bool> server_answers(const config::Paths& paths) {
@@ -217,7 +232,10 @@ Result<UniqueFd> lock_starts(const config::Paths& paths) {
 /// Starts a server while the lock of starts is held.
 Result<void> start_repeatedly(const config::Paths& paths, const std::string& engine) {
   Result<void> started = start(paths, engine);
-  for (int again = 0; !started && again < kMoreAttempts; ++again) {
+  const auto may_be_repeated = [&started] {
+    return !started && base::detail_of<config::StartedOtherwise>(started.error()) == nullptr;
+  };
+  for (int again = 0; may_be_repeated() && again < kMoreAttempts; ++again) {
     std::this_thread::sleep_for(kPause);
     // A `muster server` started by hand does not take this lock and may have come first.
     const auto answers_now = server_answers(paths);

@@ -26,7 +26,8 @@ inline constexpr std::chrono::seconds kServerStartBound{30};
 /// earlier server left running, else the configured engine.
 ///
 /// Errors: kUnavailable, with the server's message or the last lines of its log, or because its
-/// folders cannot be used; kTimeout.
+/// folders cannot be used; with config::StartedOtherwise if they belong to a server that was started
+/// otherwise, which no command starts; kTimeout.
 Result<void> ensure_server(const config::Paths& paths, const std::string& engine = {});
 
 /// kUnavailable: the folder of the socket is no folder, or this user may not enter it. A folder that

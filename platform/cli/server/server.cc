@@ -54,17 +54,22 @@ Flag flag_of(const config::ServerKey& key) {
               key.name.substr(0, key.name.find('.') == std::string::npos ? 0 : key.name.find('.'))};
 }
 
-config::ServerSource read_server_source(const Caller& caller, const FlagReader& reader) {
+config::ServerSource read_server_variables(const Caller& caller) {
   config::ServerSource source{.folder = caller.folder};
-  if (reader.has("--config")) {
-    source.file = (source.folder / reader.text("--config")).lexically_normal();
-    source.file_was_named = true;
-  }
   for (const config::ServerKey& key : config::server_keys()) {
     const auto variable = caller.environment.find(key.variable);
     if (variable != caller.environment.end() && !variable->second.empty()) {
       source.settings.push_back({key.name, key.variable, variable->second});
     }
+  }
+  return source;
+}
+
+config::ServerSource read_server_source(const Caller& caller, const FlagReader& reader) {
+  config::ServerSource source = read_server_variables(caller);
+  if (reader.has("--config")) {
+    source.file = (source.folder / reader.text("--config")).lexically_normal();
+    source.file_was_named = true;
   }
   for (const config::ServerKey& key : config::server_keys()) {
     if (!key.flag.empty() && reader.has(key.flag)) {
@@ -79,11 +84,21 @@ config::ServeOptions read_server_flags(const config::ServerSource& source, FlagR
   for (base::Fault& fault : apply_settings(source, options)) {
     reader.fault(std::move(fault.field), std::move(fault.what));
   }
+  options.takes_over = reader.has("--take-over");
   options.ready_fd = reader.number("--ready-fd", -1);
   return options;
 }
 
 namespace {
+
+/// Only what chooses the server has an effect.
+void check_stop(Reading& in, const config::ServerSource& source) {
+  for (const config::ServerSetting& setting : source.settings) {
+    if (setting.named.starts_with("--") && setting.named != "--state-dir") {
+      in.reader.fault(setting.named, "cannot be used with --stop");
+    }
+  }
+}
 
 /// The new server reads the environment and the file, but no flags.
 void check_restart(Reading& in, const config::ServerSource& source) {
@@ -104,11 +119,15 @@ Call read_server(Reading& in) {
   if (in.reader.has("--restart")) command.what = ServerCommand::What::kRestart;
   for (const auto& [flag, other] : {std::pair{"--fingerprint", "--stop"},
                                     {"--fingerprint", "--restart"},
-                                    {"--restart", "--stop"}}) {
+                                    {"--restart", "--stop"},
+                                    {"--take-over", "--fingerprint"},
+                                    {"--take-over", "--restart"},
+                                    {"--take-over", "--stop"}}) {
     if (in.reader.has(flag) && in.reader.has(other)) {
       in.reader.fault(flag, std::string("cannot be used with ") + other);
     }
   }
+  if (command.what == ServerCommand::What::kStop) check_stop(in, command.source);
   if (command.what == ServerCommand::What::kRestart) check_restart(in, command.source);
   return command;
 }
@@ -140,6 +159,9 @@ Command server_command() {
                          {.name = "--restart",
                           .help = "restart the server that another command has started, so that it "
                                   "reads server.yaml and the environment again; jobs continue"},
+                         {.name = "--take-over",
+                          .help = "use the state folder although its server was started with "
+                                  "another --config, with --listen, or on PostgreSQL"},
                          {.name = "--ready-fd", .value = "N", .hidden = true}},
           .example = "muster server --listen 0.0.0.0:7443"};
 }
@@ -166,7 +188,7 @@ Result<int> stop_server(const config::ServeOptions& options) {
   const auto pidfd = base::open_pidfd(info.pid);
   MUSTER_CHECK(client.shut_down());
   const bool ended = !pidfd || ends_soon(*pidfd);
-  MUSTER_CHECK(show(ended ? "the server has stopped; jobs continue\n"
+  MUSTER_CHECK(show(ended ? "the server has stopped; running jobs continue\n"
                           : "the server stops when it has answered the open requests\n"));
   return kExitDone;
 }
@@ -251,6 +273,7 @@ Result<int> execute(const ServerCommand& command, const Hooks& hooks) {
     return restart_server(options, is_chosen ? options.engine : "");
   }
   if (command.what == ServerCommand::What::kShowFingerprint) return show_fingerprint(options);
+  options.takes_over = command.options.takes_over;
   options.ready_fd = command.options.ready_fd;
   return hooks.serve(options, [source] { return config::read_server_options(source); });
 }

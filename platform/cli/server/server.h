@@ -54,6 +54,8 @@ Command doctor_command();
 
 /// The file of --config, and the settings that override it.
 config::ServerSource read_server_source(const Caller& caller, const FlagReader& reader);
+/// The settings of variables only, as a server that a command starts has them.
+config::ServerSource read_server_variables(const Caller& caller);
 
 /// The options from flags and environment. Reports invalid values, named after the flag or variable.
 config::ServeOptions read_server_flags(const config::ServerSource& source, FlagReader& reader);

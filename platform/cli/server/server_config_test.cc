@@ -192,6 +192,53 @@ TEST(ServerConfig, RefusesInvalidHosts) {
   }
 }
 
+TEST(ServerConfig, RefusesValuesThatOnlyTheirUserWouldRefuse) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"gpus: 4:A100:80Q", "line 1: gpus: '80Q' is not a size such as 16G or 80G"},
+      {"gpus: 65", "line 1: gpus: '65' is not a number of GPUs from 0 to 64"},
+      {"tasks: {internet_range: 10.213.0.0/33}",
+       "line 1: tasks.internet_range: '10.213.0.0/33' is not a network such as 10.0.0.0/16"},
+      {"tasks: {internet_range: 10.213.0.0}", "'10.213.0.0' is not a network"},
+      {"tasks: {internet_refused: [10.0.0.0/8, x]}",
+       "tasks.internet_refused: 'x' is not a network"},
+      {"tasks: {nameservers: [foo]}", "tasks.nameservers: 'foo' is not an address"},
+      {"listen: 0.0.0.0:7443:1", "listen: '0.0.0.0:7443:1' is not HOST:PORT"},
+      {"node_pool: ' a'", "node_pool: ' a' is not the name of a node pool"},
+      {"topology: {block: ' b'}", "'block= b' is not LEVEL=DOMAIN"},
+      {"notify: {command: /bin/echo hi}",
+       "'/bin/echo hi' is one text; give a list, as in [/bin/echo, hi]"},
+  };
+  for (const auto& [text, says] : cases) {
+    EXPECT_NE(config::server_config_faults(text).find(says), std::string::npos)
+        << text << "\n"
+        << config::server_config_faults(text);
+  }
+  EXPECT_EQ(config::server_config_faults("listen: '[::]:7443'\n"
+                                         "gpus: 1:NVIDIA H100 80GB HBM3:80G\n"
+                                         "notify: {command: [/opt/a hook, '']}\n"
+                                         "tasks: {internet_refused: [10.0.0.1, 10.0.0.0/8]}"),
+            "");
+}
+
+TEST(ServerConfig, RefusesARangeWithoutAnAddressForAJobWhereTheRangeIsUsed) {
+  config::ServeOptions options =
+      config::read_server_config("listen: a:1\ntasks: {internet_range: 10.213.240.0/31}\n");
+  const std::vector<base::Fault> faults = config::contradictions(options);
+  ASSERT_EQ(faults.size(), 1U);
+  EXPECT_EQ(faults[0].field, "tasks.internet_range");
+  EXPECT_EQ(faults[0].what,
+            "'10.213.240.0/31' has no address for a job: give a network of /30 or larger");
+
+  config::ServeOptions shared = options;
+  shared.task_network = "shared";
+  EXPECT_TRUE(config::contradictions(shared).empty());
+  config::ServeOptions slurm = options;
+  slurm.engine = "slurm";
+  EXPECT_TRUE(config::contradictions(slurm).empty());
+  options.task_internet_range = "10.213.240.0/30";
+  EXPECT_TRUE(config::contradictions(options).empty()) << "one job after the other";
+}
+
 TEST(ServerConfig, NamesConflictingTablesOfHosts) {
   config::ServeOptions options{.container_hosts = {{"gpu-1", "ssh://gpu-1"}},
                                .host_addresses = {{"gpu-2", "10.0.0.2"}},
@@ -359,14 +406,94 @@ TEST(ServerConfig, HasChangedWhenItsFileIsWrittenOrRemoved) {
   EXPECT_TRUE(config::has_changed(after->config));
 }
 
-TEST(ServerConfig, StaysChangedAfterAReloadIfAKeyNeedsARestart) {
-  config::ServeOptions before = config::read_server_config("listen: a:1\n");
+TEST(ServerConfig, CountsAsReadAfterAReloadEvenIfAKeyNeedsARestart) {
+  const config::ServeOptions before = config::read_server_config("listen: a:1\n");
   config::ServeOptions after = config::read_server_config("listen: a:2\n");
-  before.config = {.file = "before"};
   after.config = {.file = "after"};
-  EXPECT_EQ(config::with_reloaded(before, after).config, before.config);
-  after.listen = before.listen;
-  EXPECT_EQ(config::with_reloaded(before, after).config, after.config);
+
+  const config::ServeOptions now = config::with_reloaded(before, after);
+
+  EXPECT_EQ(now.config, after.config);
+  EXPECT_EQ(config::changes_between(now, after).need_restart, std::vector<std::string>{"listen"});
+  EXPECT_TRUE(config::changes_between(now, before).need_restart.empty()) << "changed back";
+}
+
+TEST(ServerOrigin, KeepsOutServersThatAreStartedWithLess) {
+  using config::ServerOrigin;
+  const ServerOrigin plain;
+  const ServerOrigin named{.config = "/etc/muster.yaml"};
+  const ServerOrigin other{.config = "/etc/other.yaml"};
+  const ServerOrigin team{.listens = true};
+  const ServerOrigin both{.listens = true, .on_postgres = true};
+  struct Case {
+    const ServerOrigin& recorded;
+    const ServerOrigin& own;
+    bool is_accepted;
+  };
+  const Case cases[] = {{plain, plain, true}, {plain, both, true},  {named, plain, false},
+                        {named, team, false}, {named, other, true}, {team, plain, false},
+                        {team, team, true},   {team, other, false}, {both, team, false},
+                        {team, both, true},   {both, both, true}};
+  for (const Case& each : cases) {
+    const auto checked = config::check_origin("/state", each.recorded, each.own);
+    EXPECT_EQ(checked.ok(), each.is_accepted) << &each - cases;
+    if (checked) continue;
+    EXPECT_EQ(checked.error().code, base::ErrorCode::kConflict);
+    EXPECT_NE(base::detail_of<config::StartedOtherwise>(checked.error()), nullptr);
+  }
+}
+
+TEST(ServerOrigin, TheUsualFileCountsAsGivenWhereItWasGivenBefore) {
+  const config::ServerOrigin recorded{.config = "/home/ada/server.yaml"};
+  config::ServeOptions options{.config = {.file = "/home/ada/server.yaml"}};
+  const auto is_accepted = [&] {
+    const config::ServerOrigin own = config::origin_there(options, false, recorded);
+    return config::check_origin("/state", recorded, own).ok();
+  };
+  EXPECT_FALSE(is_accepted()) << "the file is gone";
+
+  options.config.written.emplace();
+  EXPECT_TRUE(is_accepted());
+  options.config.file = "/home/ben/server.yaml";
+  EXPECT_FALSE(is_accepted());
+}
+
+TEST(ServerOrigin, IsNamedWithTheCommandThatStartsTheServer) {
+  const auto advice = [](const config::ServerOrigin& recorded) {
+    const auto refused = config::check_origin("/state", recorded, {});
+    return refused.error().what + "|" + refused.error().advice;
+  };
+  const std::string otherwise =
+      "; if another server is to have the folder: muster server --take-over";
+  EXPECT_EQ(advice({.config = "/a.yaml"}),
+            "the server of '/state' is started with --config /a.yaml|start it: muster server "
+            "--config /a.yaml" +
+                otherwise);
+  EXPECT_EQ(advice({.config = "/a.yaml", .listens = true, .is_service = true}),
+            "the server of '/state' is started with --config /a.yaml|start its service, as with: "
+            "systemctl start muster (it runs: muster server --config /a.yaml)" +
+                otherwise);
+  EXPECT_EQ(advice({.listens = true, .on_postgres = true}),
+            "the server of '/state' listens for a team and has its database in PostgreSQL|start it "
+            "with the settings that it had, such as: muster server --listen HOST:PORT" +
+                otherwise);
+}
+
+TEST(ServerOrigin, IsReadBackAndADamagedFileKeepsPrivateServersOut) {
+  const base::TestFolder folder;
+  const std::filesystem::path file = folder / "server.origin";
+  EXPECT_EQ(config::recorded_origin(file), config::ServerOrigin());
+
+  const config::ServerOrigin origin{.config = "/a.yaml", .listens = true, .is_service = true};
+  ASSERT_TRUE(config::note_origin(file, origin));
+  EXPECT_EQ(config::recorded_origin(file), origin);
+
+  ASSERT_TRUE(base::write_file(file, "{"));
+  EXPECT_FALSE(config::check_origin("/state", config::recorded_origin(file), {}));
+
+  ASSERT_TRUE(config::note_origin(file, {}));
+  EXPECT_FALSE(std::filesystem::exists(file));
+  ASSERT_TRUE(config::note_origin(file, {})) << "there is none";
 }
 
 TEST(ServerConfig, HasTablesOfMachinesAndOfImageReplacements) {

@@ -59,7 +59,7 @@ ProcessEngine::ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options
       options_(std::move(options)),
       node_(std::move(node)),
       tasks_(loop, options_.folder),
-      networks_(tasks_, options_),
+      networks_(loop, tasks_, options_),
       trees_(loop, options_.folder, options_.unpack_tree,
              [this](const fs::path& path) { return remove_tree_of_tasks(options_, path); }),
       starts_(loop, options_, tasks_, networks_, trees_),
@@ -105,6 +105,11 @@ AdoptionResult ProcessEngine::adopt(const GangId& gang, const std::string& task)
 std::optional<std::vector<RunningTask>> ProcessEngine::running_tasks(
     const std::string& job_id) const {
   return running_tasks_in(options_.folder, job_id, node_);
+}
+
+std::vector<std::string> ProcessEngine::unknown_jobs(
+    const std::function<bool(const std::string&)>& is_known) const {
+  return unknown_jobs_in(options_.folder, is_known);
 }
 
 // --- files of running tasks

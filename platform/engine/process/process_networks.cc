@@ -2,11 +2,20 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <utility>
 
 #include "base/log.h"
 
 namespace muster::engine {
+
+namespace {
+
+// A gang's network vanishes some milliseconds after its last process.
+constexpr std::chrono::milliseconds kBridgePause{100};
+constexpr int kBridgeTries = 50;
+
+}  // namespace
 
 ProcessNetworks::~ProcessNetworks() {
   // Gangs that outlive the server need their way out.
@@ -64,7 +73,15 @@ Result<const NetworkNamespace*> ProcessNetworks::network_of_gang(const GangId& g
 }
 
 void ProcessNetworks::leave(const GangId& gang) {
-  if (!tasks_.has_tasks(gang)) networks_.erase(gang);
+  if (tasks_.has_tasks(gang)) return;
+  networks_.erase(gang);
+  if (removes_left_) try_removal(kBridgeTries);
+}
+
+void ProcessNetworks::try_removal(int tries) {
+  removal_.reset();
+  if (WayOut::remove_left(options_.folder.string()) || tries <= 1) return;
+  removal_ = loop_.after(kBridgePause, [this, tries] { try_removal(tries - 1); });
 }
 
 }  // namespace muster::engine

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 
+#include "base/event_loop.h"
 #include "base/result.h"
 #include "engine/engine.h"
 #include "engine/process/options.h"
@@ -26,9 +27,10 @@ namespace muster::engine {
 
 class ProcessNetworks {
  public:
-  /// `options.shim` makes the namespaces. Both must outlive this.
-  ProcessNetworks(const ProcessTasks& tasks, const ProcessEngineOptions& options)
-      : tasks_(tasks), options_(options) {}
+  /// `options.shim` makes the namespaces. All of them must outlive this.
+  ProcessNetworks(base::EventLoop& loop, const ProcessTasks& tasks,
+                  const ProcessEngineOptions& options)
+      : loop_(loop), tasks_(tasks), options_(options) {}
 
   ~ProcessNetworks();
   ProcessNetworks(const ProcessNetworks&) = delete;
@@ -38,8 +40,8 @@ class ProcessNetworks {
   /// server's log: the machine or this account lacks a requirement.
   bool open_way_out(const WayOutOptions& options);
 
-  /// If there is no way out: removes that of an earlier server of these jobs, at the latest when
-  /// this server ends. It stays while a gang is still connected to it.
+  /// If there is no way out: removes that of an earlier server of these jobs, now or when the last
+  /// gang that is connected to it has ended.
   void remove_left_way_out();
 
   /// The gang's network; made now if the gang has none. Its descriptors are empty if the gang's
@@ -50,12 +52,15 @@ class ProcessNetworks {
 
  private:
   bool open_pasta(const WayOutOptions& options);
+  void try_removal(int tries);
 
+  base::EventLoop& loop_;
   const ProcessTasks& tasks_;
   const ProcessEngineOptions& options_;
   std::optional<WayOut> way_out_;   ///< of a server that runs as root
   std::optional<PastaPlan> pasta_;  ///< of an ordinary account
   bool removes_left_ = false;
+  base::EventLoop::Interest removal_;
   std::map<GangId, NetworkNamespace> networks_;
 };
 

@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "engine/folder/task_folder.h"
+#include "job/job.h"
 
 namespace muster::engine {
 
@@ -52,6 +53,18 @@ void read_devices(const ShimPlan& plan, const Node& node, RunningTask& task) {
   task.gpu_share_milli = is_part ? static_cast<int>(std::lround(share * kWhole)) : kWhole;
 }
 
+bool has_letters_of_an_id(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9');
+  });
+}
+
+/// The other folders beside those of jobs (trees, storage, homes ...) have names of other lengths.
+/// Some of them contain files of users, who must not feign tasks there.
+bool names_a_job(const std::string& folder) {
+  return folder.size() == job::kJobIdLength && has_letters_of_an_id(folder);
+}
+
 /// The file alone shows nothing: it exists, blank, before the task starts.
 bool has_exit_record(const TaskFolder& folder) {
   const auto text = base::read_file(folder.exit(), 64 << 10);
@@ -68,12 +81,9 @@ Result<RunningRecord> running_record_in(const TaskFolder& folder) {
 std::vector<RunningTask> running_tasks_in(const fs::path& jobs_folder, const std::string& job_id,
                                           const Node& node) {
   // The id itself may be damaged, and must not lead out of the folder.
-  const bool is_id = !job_id.empty() && std::all_of(job_id.begin(), job_id.end(), [](char letter) {
-    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9');
-  });
   std::vector<RunningTask> found;
   std::error_code error;
-  if (!is_id) return found;
+  if (!has_letters_of_an_id(job_id)) return found;
   for (const auto& attempt : fs::directory_iterator(jobs_folder / job_id, error)) {
     const std::string number = attempt.path().filename();
     GangId gang{.job_id = job_id};
@@ -86,10 +96,26 @@ std::vector<RunningTask> running_tasks_in(const fs::path& jobs_folder, const std
       RunningTask task{.gang = gang, .task = each.path().filename(), .node = node.name};
       const auto text = base::read_file(folder.plan());
       const auto plan = text ? decode_shim_plan(*text) : Result<ShimPlan>(text.error());
-      if (plan) read_devices(*plan, node, task);
+      if (plan) {
+        read_devices(*plan, node, task);
+        task.job_name = variable_in(plan->inner.environment, "MUSTER_JOB");
+        task.project = variable_in(plan->inner.environment, "MUSTER_PROJECT");
+      }
       found.push_back(std::move(task));
     }
   }
+  return found;
+}
+
+std::vector<std::string> unknown_jobs_in(const fs::path& jobs_folder,
+                                         const std::function<bool(const std::string&)>& is_known) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const auto& each : fs::directory_iterator(jobs_folder, error)) {
+    std::string id = each.path().filename();
+    if (names_a_job(id) && !is_known(id)) found.push_back(std::move(id));
+  }
+  std::sort(found.begin(), found.end());
   return found;
 }
 

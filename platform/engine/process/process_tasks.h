@@ -123,4 +123,9 @@ Result<RunningRecord> running_record_in(const TaskFolder& folder);
 std::vector<RunningTask> running_tasks_in(const std::filesystem::path& jobs_folder,
                                           const std::string& job_id, const Node& node);
 
+/// The ids of the jobs that have a folder there, and that `is_known` does not know. I/O.
+std::vector<std::string> unknown_jobs_in(
+    const std::filesystem::path& jobs_folder,
+    const std::function<bool(const std::string& job_id)>& is_known);
+
 }  // namespace muster::engine

@@ -37,5 +37,17 @@ TEST(ProcessTasks, ATaskWithNothingButAnExitRecordHasEnded) {
   EXPECT_EQ(end->status, job::ExitStatus{.code = 3});
 }
 
+TEST(UnknownJobs, AreTheFoldersOfJobsThatNobodyKnows) {
+  const base::TestFolder jobs;
+  for (const char* folder : {"3k2x5m9q7w1z", "aaaaaaaaaaaa", "bbbbbbbbbbbb", "trees", "storage",
+                             "project-homes", ".removed", "UPPERCASE012"}) {
+    std::filesystem::create_directory(jobs / folder);
+  }
+  const auto is_known = [](const std::string& id) { return id == "aaaaaaaaaaaa"; };
+
+  EXPECT_EQ(unknown_jobs_in(jobs.path(), is_known),
+            (std::vector<std::string>{"3k2x5m9q7w1z", "bbbbbbbbbbbb"}));
+}
+
 }  // namespace
 }  // namespace muster::engine

@@ -311,6 +311,7 @@ Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder
       MUSTER_TRY(const auto more,
                  mounts_in_private_places(places, home, options.shim.parent_path()));
       mounts.insert(mounts.end(), more.begin(), more.end());
+      MUSTER_CHECK(check_working_folder(places, plan.folder, mounts));
     }
     if (assigned) {
       const bool has_home = options.team && home_of_tasks(places) != "/tmp";

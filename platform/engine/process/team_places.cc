@@ -81,6 +81,44 @@ base::Result<std::vector<Mount>> mounts_in_private_places(const TeamPlaces& plac
   return mounts;
 }
 
+namespace {
+
+/// Whether the mount leads to a file of this path. True if this process may not look.
+bool may_show(const Mount& mount, const fs::path& path) {
+  if (!is_within(path, mount.target)) return false;
+  if (mount.is_link) return true;
+  std::error_code error;
+  const fs::path source = mount.source / path.lexically_relative(mount.target);
+  return fs::status(source, error).type() != fs::file_type::not_found;
+}
+
+}  // namespace
+
+base::Result<void> check_working_folder(const TeamPlaces& places, const fs::path& folder,
+                                        const std::vector<Mount>& mounts) {
+  std::error_code error;
+  const fs::path real = fs::canonical(folder, error);
+  if (error || !fs::is_directory(real, error)) return {};  // the shim reports it
+  const std::vector<fs::path> hidden = real_paths(private_places(places));
+  const auto place = std::find_if(hidden.begin(), hidden.end(), [&](const fs::path& each) {
+    return real != each && is_within(real, each);
+  });
+  if (place == hidden.end()) return {};
+  for (const Mount& mount : mounts) {
+    for (const fs::path& path : {folder, real}) {
+      // Bubblewrap makes the folders above a mount.
+      if (is_within(mount.target, path) || may_show(mount, path)) return {};
+    }
+  }
+  return base::Error{.code = base::ErrorCode::kRefused,
+                     .what = "its working folder '" + folder.string() +
+                             "' is hidden: tasks on a shared server do not see the machine's " +
+                             place->string(),
+                     .advice =
+                         "choose a working folder elsewhere, or send the files with the job; an "
+                         "administrator can let tasks see the folder with the key shared_folders"};
+}
+
 std::vector<std::string> environment_for_holders(const std::vector<std::string>& environment) {
   constexpr std::array<std::string_view, 9> kKept{"PATH",   "LANG",         "LANGUAGE",
                                                   "LC_ALL", "LC_CTYPE",     "LC_MESSAGES",

@@ -43,6 +43,14 @@ base::Result<std::vector<Mount>> mounts_in_private_places(const TeamPlaces& plac
                                                           const std::string& owner,
                                                           const std::filesystem::path& programs);
 
+/// Checks that a task with these mounts sees its working folder, if the folder exists on the machine.
+/// No other start of the task would succeed.
+///
+/// kRefused: the folder is in a private place, and no mount shows it.
+base::Result<void> check_working_folder(const TeamPlaces& places,
+                                        const std::filesystem::path& folder,
+                                        const std::vector<Mount>& mounts);
+
 /// The variables of `environment` that Muster's programs around tasks need. A task can read the
 /// environment of the process that holds it, so the server's other variables are left out.
 std::vector<std::string> environment_for_holders(const std::vector<std::string>& environment);

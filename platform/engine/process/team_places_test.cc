@@ -58,6 +58,32 @@ TEST(TeamPlaces, ShowSharedFoldersAndMustersPrograms) {
   EXPECT_EQ(team_mount_at(*mounts, "/usr/share"), nullptr);  // not a private place
 }
 
+TEST(TeamPlaces, RefuseAWorkingFolderThatTasksDoNotSee) {
+  const base::TestFolder folder;
+  const fs::path home = fs::canonical(folder.path());
+  fs::create_directories(home / "work/data");
+  const TeamPlaces places{.homes = home / "homes", .account_home = home};
+  const Mount other{.source = home / "work", .target = home / "other"};
+  const Mount itself{.source = home / "work", .target = home / "work"};
+  const Mount below{.source = home / "work/data", .target = home / "work/data"};
+  const Mount own_home{.source = home / "homes/ada", .target = home, .own = true};
+
+  for (const std::vector<Mount>& mounts : {std::vector<Mount>{}, {other}, {own_home}}) {
+    const auto seen = check_working_folder(places, home / "work", mounts);
+    ASSERT_FALSE(seen);
+    EXPECT_EQ(seen.error().code, base::ErrorCode::kRefused);  // it is not retried
+    EXPECT_TRUE(seen.error().what.starts_with("its working folder '" + (home / "work").string() +
+                                              "' is hidden: "))
+        << seen.error().what;
+    EXPECT_NE(seen.error().advice.find("shared_folders"), std::string::npos);
+  }
+  EXPECT_TRUE(check_working_folder(places, home / "work", {itself}));
+  EXPECT_TRUE(check_working_folder(places, home / "work", {below}));
+  EXPECT_TRUE(check_working_folder(places, home / "missing", {}));  // the shim reports it
+  EXPECT_TRUE(check_working_folder(places, "/usr", {}));
+  EXPECT_TRUE(check_working_folder(places, "/tmp", {}));  // empty, but visible
+}
+
 TEST(TeamPlaces, RefuseAUserWhoseNameLeadsOutOfTheHomes) {
   const base::TestFolder folder;
   const TeamPlaces places{.homes = folder / "homes", .account_home = folder.path()};

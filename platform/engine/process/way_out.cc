@@ -548,10 +548,13 @@ Result<Cable> WayOut::next_cable() {
   return no_way_out("all addresses of " + network_text(network_) + " are in use");
 }
 
-void WayOut::remove_left(const std::string& jobs_folder) {
+bool WayOut::remove_left(const std::string& jobs_folder) {
   WayOut left({.jobs_folder = jobs_folder});
   const bool is_there = ::geteuid() == 0 && ::if_nametoindex(left.bridge_.c_str()) != 0;
-  if (is_there && !left.has_cables()) left.close();
+  if (!is_there) return true;
+  if (left.has_cables()) return false;
+  left.close();
+  return true;
 }
 
 // The bridge last: while it is there, a server that finds it repeats the rest.

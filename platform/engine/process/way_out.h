@@ -76,8 +76,9 @@ class WayOut {
   /// Removes the bridge and the rules, unless a gang is still connected.
   void close();
 
-  /// The same for what a killed server with these jobs has left, if anything.
-  static void remove_left(const std::string& jobs_folder);
+  /// The same for what a killed server with these jobs has left, if anything. False: a gang is still
+  /// connected.
+  static bool remove_left(const std::string& jobs_folder);
 
   const std::string& bridge() const { return bridge_; }
   const Network4& network() const { return network_; }

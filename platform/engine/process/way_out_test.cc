@@ -5,13 +5,19 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 
+#include "base/event_loop.h"
 #include "base/files.h"
 #include "base/test_folder.h"
 #include "engine/process/process_engine.h"
+#include "engine/process/process_networks.h"
+#include "engine/process/process_tasks.h"
+#include "engine/shim/links.h"
 
 namespace muster::engine {
 namespace {
@@ -117,12 +123,11 @@ int outcome_of_a_kill(const std::filesystem::path& jobs) {
   const WayOutOptions options{
       .jobs_folder = jobs.string(), .range = network("10.213.0.0/16"), .refused = {}};
   if (!WayOut::check(options)) return 0;
-  const auto killed = WayOut::open(options);
+  auto killed = WayOut::open(options);
   if (!killed) return 2;
   const auto is_there = [&] { return ::if_nametoindex(killed->bridge().c_str()) != 0; };
   if (!is_there()) return 3;
-  WayOut::remove_left(jobs.string() + "-of-others");
-  if (!is_there()) return 4;
+  if (!WayOut::remove_left(jobs.string() + "-of-others") || !is_there()) return 4;
 
   base::EventLoop loop;
   ProcessEngine engine(loop, {.folder = jobs}, Node{});
@@ -135,6 +140,43 @@ int outcome_of_a_kill(const std::filesystem::path& jobs) {
 TEST(WayOut, OfAKilledServerIsRemovedByTheNextServerIfThatHasNone) {
   const base::TestFolder jobs;
   EXPECT_EXIT(::_exit(outcome_of_a_kill(jobs)), testing::ExitedWithCode(0), "");
+}
+
+/// Likewise, while a gang is connected. A device with the name of its cable stands for the gang.
+int outcome_of_a_kill_with_a_gang(const std::filesystem::path& jobs) {
+  if (::geteuid() != 0 || ::unshare(CLONE_NEWNET) != 0) return 0;
+  const WayOutOptions options{
+      .jobs_folder = jobs.string(), .range = network("10.213.0.0/16"), .refused = {}};
+  if (!WayOut::check(options)) return 0;
+  auto killed = WayOut::open(options);
+  if (!killed) return 2;
+  const auto cable = killed->next_cable();
+  auto links = Links::open();
+  if (!cable || !links || !links->make_bridge(cable->port)) return 3;
+  const auto is_there = [&] { return ::if_nametoindex(killed->bridge().c_str()) != 0; };
+
+  base::EventLoop loop;
+  const ProcessTasks tasks(loop, jobs);
+  const ProcessEngineOptions folder_only{.folder = jobs};
+  ProcessNetworks networks(loop, tasks, folder_only);
+  networks.remove_left_way_out();
+  if (!is_there()) return 4;
+  networks.leave({.job_id = "j1", .attempt = 1});
+  if (!is_there()) return 5;  // the gang's last process is gone, and its network not yet
+  if (!links->remove(cable->port)) return 6;
+  base::EventLoop::Interest look;
+  const std::function<void()> look_again = [&] {
+    if (!is_there()) return loop.stop();
+    look = loop.after(std::chrono::milliseconds(10), look_again);
+  };
+  look_again();
+  loop.run();
+  return 0;
+}
+
+TEST(WayOut, OfAKilledServerIsRemovedOnceItsLastGangHasEnded) {
+  const base::TestFolder jobs;
+  EXPECT_EXIT(::_exit(outcome_of_a_kill_with_a_gang(jobs)), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -147,8 +147,7 @@ class Inner {
     base::Error error =
         base::system_error("cannot enter the working folder '" + plan_.folder + "'", errno);
     error.code = base::ErrorCode::kRefused;
-    error.advice =
-        "the folder must exist on the machine that the task runs on; choose another (--folder)";
+    error.advice = "the folder must exist on the machine that the task runs on; choose another one";
     return error;
   }
 

@@ -233,8 +233,9 @@ bool MetricIntake::may_have(const std::string& name) {
 void MetricIntake::write(std::string_view text, std::optional<int> rank, base::Time time) {
   auto sample = reported_sample(text, time);
   if (!sample) {
-    return notice_once("malformed", "ignored a malformed report, and ignores others: '" +
-                                        shown(text) + "' (expected NAME=NUMBER ...)");
+    return notice_once("malformed", "ignored a malformed report: '" + shown(text) +
+                                        "' (expected NAME=NUMBER ...); the next ones are ignored "
+                                        "without a message");
   }
   std::erase_if(sample->values, [&](const auto& value) { return !may_have(value.first); });
   if (sample->values.empty()) return;

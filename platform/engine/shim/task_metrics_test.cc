@@ -324,8 +324,9 @@ TEST_F(Intake, IgnoresMalformedReportsWithOneNotice) {
 
   EXPECT_TRUE(written().empty());
   EXPECT_EQ(notices_,
-            std::vector<std::string>{"metrics: ignored a malformed report, and ignores others: "
-                                     "'loss is ?[31m0.1' (expected NAME=NUMBER ...)"});
+            std::vector<std::string>{"metrics: ignored a malformed report: 'loss is ?[31m0.1' "
+                                     "(expected NAME=NUMBER ...); the next ones are ignored "
+                                     "without a message"});
 }
 
 TEST_F(Intake, IgnoresAReportThatIsTooLong) {
