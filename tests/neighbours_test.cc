@@ -171,6 +171,31 @@ TEST(Neighbours, AnHeirOfAProjectDoesNotSeeItsEarlierSweeps) {
   EXPECT_EQ(team.ask_as("server admin", {.method = "DELETE", .path = sweep}).status, 204);
 }
 
+TEST(Neighbours, AnHeirOfAProjectDoesNotSeeTheRemovalOfItsEarlierJobs) {
+  for (const std::string caller : {"stranger", "server admin"}) {
+    TeamWithAnHeir team;
+    const http::Response answer = team.ask_as(caller, {.path = "/v1/watch/jobs"});
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    const access::Actor rudi{.user = "rudi"};
+    team.submit(single_job("green-new", "velvet-spare", 0), "sam");
+    team.end("green-new");
+
+    ASSERT_TRUE(team.controller().remove("obsidian-old", rudi));
+    ASSERT_EQ(
+        team.ask_as("server admin", {.method = "DELETE", .path = "/v1/sweeps/amethyst-old"}).status,
+        204);
+    ASSERT_TRUE(team.controller().remove("green-new", rudi));
+    team.settle();
+
+    const std::string events = team.read(answer.stream);
+    const bool sees_all = caller == "server admin";
+    EXPECT_EQ(events.find("obsidian-old") != std::string::npos, sees_all) << events;
+    EXPECT_EQ(events.find("amethyst-old") != std::string::npos, sees_all) << events;
+    EXPECT_NE(events.find("event: removed"), std::string::npos) << events;
+    EXPECT_NE(events.find("green-new"), std::string::npos) << events;
+  }
+}
+
 TEST(Neighbours, AnHeirOfAProjectDoesNotSeeItsEarlierUsage) {
   TeamWithAnHeir team;
   team.submit(single_job("green-new", "velvet-spare", 0), "sam");

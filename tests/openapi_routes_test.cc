@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -11,6 +12,7 @@
 
 #include "access/secret_box.h"
 #include "api/openapi.h"
+#include "api/routes.h"
 #include "base/fake_random.h"
 #include "control/accounts.h"
 #include "control/controller.h"
@@ -50,7 +52,8 @@ OpenRoutes routes_of_document() {
   return routes;
 }
 
-OpenRoutes routes_of_server() {
+/// Calls `look` with a server's router.
+void with_router(const std::function<void(const Router& router)>& look) {
   base::EventLoop loop;
   store::MemoryStore store;
   engine::FakeEngine engine(loop);
@@ -72,15 +75,81 @@ OpenRoutes routes_of_server() {
                  .trees = trees,
                  .notifications = notifications},
                 {}, [] {});
+  look(app.router());
+}
+
+OpenRoutes routes_of_server() {
   OpenRoutes routes;
-  for (const Router::RouteName& route : app.router().routes()) {
-    routes[route.method + " " + route.path] = route.permission == Permission::kAnybody;
-  }
+  with_router([&](const Router& router) {
+    for (const Router::RouteName& route : router.routes()) {
+      routes[route.method + " " + route.path] = route.permission == Permission::kAnybody;
+    }
+  });
   return routes;
+}
+
+/// The fault of `field` in the answer to a request with a query; empty if there is none.
+std::string fault_in_answer(const Router& router, const Router::RouteName& route,
+                            const http::Query& query, const std::string& field) {
+  std::string path = route.path;
+  for (size_t at = path.find('{'); at != std::string::npos; at = path.find('{')) {
+    path.replace(at, path.find('}') + 1 - at, "x");
+  }
+  std::string fault;
+  router.handle({.request = {.method = route.method, .path = path, .query = query},
+                 .who = access::local_identity("ada"),
+                 .id = "r1"},
+                [&](const http::Response& response) {
+                  const Json problem = Json::parse(response.body, nullptr, false);
+                  if (response.status != 400 || !problem.contains("faults")) return;
+                  for (const Json& each : problem["faults"]) {
+                    if (each["field"] == field) fault = each["what"].get<std::string>();
+                  }
+                });
+  return fault;
 }
 
 TEST(OpenApiDocument, HasTheRoutesOfTheServerAndNoOthers) {
   EXPECT_EQ(routes_of_document(), routes_of_server());
+}
+
+TEST(OpenApiDocument, DeclaresAllParametersThatTheServerAccepts) {
+  with_router([](const Router& router) {
+    for (const Router::RouteName& route : router.routes()) {
+      const bool is_for_monitors = route.path == api::kHealthPath ||
+                                   route.path == api::kReadyPath || route.path == api::kMetricsPath;
+      if (is_for_monitors) continue;
+      EXPECT_EQ(fault_in_answer(router, route, {{"qqqqqqqqqqqq", "1"}}, "qqqqqqqqqqqq"),
+                "is not a parameter")
+          << route.method << " " << route.path;
+    }
+  });
+}
+
+TEST(OpenApiDocument, DeclaresTheParametersThatMayBeRepeated) {
+  const Json whole = document();
+  size_t checked = 0;
+  with_router([&](const Router& router) {
+    for (const Router::RouteName& route : router.routes()) {
+      std::string method = route.method;
+      for (char& letter : method) letter = static_cast<char>(std::tolower(letter));
+      for (Json each : whole["paths"][route.path][method].value("parameters", Json::array())) {
+        if (each.contains("$ref")) {
+          each = whole[Json::json_pointer(each["$ref"].get<std::string>().substr(1))];
+        }
+        if (each["in"] != "query" || each["schema"].value("type", "") == "array") continue;
+        const std::string name = each["name"];
+        // The undeclared parameter keeps the request from taking effect.
+        http::Query query{{"qqqqqqqqqqqq", "1"}};
+        query.add(name, "1");
+        query.add(name, "2");
+        EXPECT_EQ(fault_in_answer(router, route, query, name), "is given 2 times; give it once")
+            << route.method << " " << route.path;
+        ++checked;
+      }
+    }
+  });
+  EXPECT_GT(checked, 50U);
 }
 
 TEST(OpenApiDocument, NamesEachOperationOnce) {

@@ -131,7 +131,35 @@ TEST_F(AppTest, ABodyMustHaveTheContentTypeOfJson) {
 
   EXPECT_EQ(status("text/plain"), 415);
   EXPECT_EQ(status("application/x-www-form-urlencoded"), 415);
-  EXPECT_EQ(status("application/json; charset=utf-8"), 201);
+  EXPECT_EQ(status("application/json; charset=latin1"), 415);
+  EXPECT_EQ(status("Application/JSON ; Charset=\"UTF-8\""), 201);
+  EXPECT_EQ(status("application/json; charset=utf-8"), 409);
+}
+
+TEST_F(AppTest, ACompressedBodyIsRefused) {
+  const auto answer = [&](const std::string& coding) {
+    return ask({.method = "POST",
+                .path = "/v1/jobs",
+                .body = api::spec_to_json(single_job("one", "green", 0)),
+                .token = sam_,
+                .headers = {{"content-encoding", coding}}});
+  };
+
+  EXPECT_EQ(answer("gzip").status, 415);
+  EXPECT_EQ(answer("gzip").headers.at("accept-encoding"), "identity");
+  EXPECT_EQ(answer("identity").status, 201);
+}
+
+TEST_F(AppTest, ASpecWithoutAProjectIsAnsweredWithTheProjectsOfTheCaller) {
+  const http::Response answer = ask({.method = "POST",
+                                     .path = "/v1/jobs",
+                                     .body = R"({"name":"one","command":["x"],"folder":"/"})",
+                                     .token = sam_});
+
+  EXPECT_EQ(answer.status, 404);
+  EXPECT_NE(answer.body.find("which is the project of a spec that names none"), std::string::npos)
+      << answer.body;
+  EXPECT_NE(answer.body.find("(--project): green\""), std::string::npos) << answer.body;
 }
 
 TEST_F(AppTest, AnIdempotencyKeyHasAtMost200Bytes) {
@@ -170,7 +198,7 @@ TEST_F(AppTest, OnlyAdminsSeeTheStateFolderOfTheServer) {
 
 TEST_F(AppTest, TheLogNamesTheUserAndTheRequestAndNeverTheToken) {
   testing::internal::CaptureStderr();
-  ask({.path = "/v1/jobs/a\nb", .query = {{"secret", "pearl"}}, .token = sam_});
+  ask({.path = "/v1/jobs/a\nb", .query = {{"project", "pearl"}}, .token = sam_});
   ask({.path = "/v1/whoami", .token = "muster_guess"});
   ask({.path = "/v1/whoami", .over_unix_socket = true});
   const std::string log = testing::internal::GetCapturedStderr();

@@ -12,6 +12,7 @@
 #include "api/wire.h"
 #include "base/fake_random.h"
 #include "engine/fake_engine.h"
+#include "job/obstacle.h"
 #include "server/routes.h"
 #include "store/memory_store.h"
 #include "words/sentence.h"
@@ -32,6 +33,8 @@ class Routes : public testing::Test {
     add_job_list_route(router_, *controller_);
     add_project_routes(router_, *controller_);
     add_node_routes(router_, *controller_);
+    add_log_window_routes(router_, loop_, *controller_);
+    add_schedule_routes(router_, *controller_);
   }
 
   /// Sends a request and returns the answer, after the event loop has run all work.
@@ -105,6 +108,56 @@ TEST_F(Routes, ASubmittedJobIsAnsweredOnceItIsStored) {
   EXPECT_EQ(submit("one", 1).status, 409);
   EXPECT_EQ(api::job_page_from_json(ask("GET", "/v1/jobs").body)->jobs.size(), 1U);
   EXPECT_EQ(ask("POST", "/v1/jobs", "{").status, 400);
+}
+
+TEST_F(Routes, AMisspeltParameterSubmitsNothing) {
+  for (const char* const name : {"dry-run", "dryrun"}) {
+    EXPECT_EQ(submit("one", 1, "default", {{name, "true"}}).status, 400) << name;
+  }
+
+  EXPECT_TRUE(controller_->jobs().named("one").empty());
+}
+
+TEST_F(Routes, FaultsNameTheFieldsOfTheApi) {
+  const http::Response answer = ask("POST", "/v1/jobs", R"({
+    "name": "one", "command": ["x"], "folder": "/", "grace_ms": -1, "start_timeout_ms": -1,
+    "resources": {"memory_bytes": -1}, "scheduling": {"time_limit_ms": -1}})");
+
+  ASSERT_EQ(answer.status, 400);
+  std::set<std::string> fields;
+  for (const base::Fault& fault : api::problem_from_json(400, answer.body).faults) {
+    fields.insert(fault.field);
+  }
+  EXPECT_EQ(fields, (std::set<std::string>{"grace_ms", "start_timeout_ms", "resources.memory_bytes",
+                                           "scheduling.time_limit_ms"}));
+}
+
+TEST_F(Routes, AScheduleHasTheFaultsOfItsFormAndOfItsTimesAtOnce) {
+  const http::Response answer = ask("POST", "/v1/schedules", R"({
+    "name": "Nightly", "cron": "0 3 * *", "timezone": "Mars",
+    "job": {"name": "x", "command": ["x"], "grace_ms": -1}})");
+
+  ASSERT_EQ(answer.status, 400);
+  std::set<std::string> fields;
+  for (const base::Fault& fault : api::problem_from_json(400, answer.body).faults) {
+    fields.insert(fault.field);
+  }
+  EXPECT_EQ(fields,
+            (std::set<std::string>{"name", "cron", "timezone", "job.folder", "job.grace_ms"}));
+}
+
+TEST_F(Routes, TheLogOfATaskThatWasNotStartedIsMissingWithASentence) {
+  ASSERT_EQ(submit("one", 2).status, 201);
+  ASSERT_EQ(submit("two", 2).status, 201);  // waits
+
+  for (const bool searches : {false, true}) {
+    std::map<std::string, std::string> query{{"task", "main"}};
+    if (searches) query["q"] = "x";
+    const http::Response answer =
+        ask("GET", searches ? "/v1/jobs/two/log-search" : "/v1/jobs/two/log-window", "", query);
+    EXPECT_EQ(answer.status, 404);
+    EXPECT_NE(answer.body.find("job 'two' has no log"), std::string::npos) << answer.body;
+  }
 }
 
 TEST_F(Routes, ADryRunForecastsThePlacementAndStoresNothing) {
@@ -260,6 +313,22 @@ TEST_F(Routes, AnUnknownProjectIsAnsweredWithTheNearestName) {
   EXPECT_NE((error.what + error.advice).find("team-a"), std::string::npos) << error.to_string();
   EXPECT_EQ(ask("PATCH", "/v1/projects/teem-a", "{}").status, 404);
   EXPECT_EQ(ask("DELETE", "/v1/projects/teem-a").status, 404);
+}
+
+TEST_F(Routes, AJobOfAnotherProjectIsNamedWithItsProject) {
+  ASSERT_EQ(ask("POST", "/v1/projects", R"({"name":"team-a"})").status, 201);
+  ASSERT_EQ(submit("there", 1, "team-a").status, 201);
+
+  const http::Response answer = ask("GET", "/v1/jobs/there", "", {{"project", "default"}});
+
+  ASSERT_EQ(answer.status, 404);
+  const base::Error error = api::problem_from_json(answer.status, answer.body);
+  EXPECT_EQ(error.what, "there is no job 'there' in project default");
+  EXPECT_EQ(error.advice, "it is in project team-a: --project team-a");
+  const auto* const obstacle = base::detail_of<job::Obstacle>(error);
+  ASSERT_NE(obstacle, nullptr);
+  EXPECT_EQ(obstacle->kind, job::Obstacle::Kind::kOtherProject);
+  EXPECT_EQ(ask("DELETE", "/v1/projects/team-a").status, 409);
 }
 
 TEST_F(Routes, ACordonedNodeGetsNoJobsUntilItIsUncordoned) {

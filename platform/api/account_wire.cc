@@ -25,7 +25,7 @@ using record::Told;
 
 namespace {
 
-constexpr const char* kLifetime = R"({"minimum": 1, "maximum": 3153600000})";
+constexpr int64_t kMostLifetime = 3'153'600'000;  // 100 years, in seconds
 constexpr const char* kProjectNames =
     R"({"items": {"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"}})";
 constexpr const char* kTokenText = "^muster_[a-z2-7]{12}_[a-z2-7]+$";
@@ -58,9 +58,6 @@ struct MemberRole {
 };
 struct SecretValue {
   std::string value;
-};
-struct PageLogin {
-  std::string code;
 };
 
 const Table& table_of(const Member*) {
@@ -144,9 +141,10 @@ const Table& table_of(const TokenRequest*) {
                                                "subprojects. Empty: for all projects of the user.",
                                        .told = Told::kAlways,
                                        .schema = kProjectNames}),
-       field<&TokenRequest::lifetime>(
-           "lifetime",
-           {.help = "In seconds. Absent: the token does not expire.", .schema = kLifetime})});
+       field<&TokenRequest::lifetime>("lifetime",
+                                      {.help = "In seconds. Absent: the token does not expire.",
+                                       .least = 1,
+                                       .most = kMostLifetime})});
   return table;
 }
 
@@ -183,7 +181,10 @@ const Table& table_of(const PageLogin*) {
       "PageLogin",
       {field<&PageLogin::code>("code", {.help = "A code of `muster ui`, an invitation, or a token.",
                                         .need = Need::kRequired,
-                                        .pattern = kTokenText})});
+                                        .pattern = kTokenText}),
+       field<&PageLogin::check>(
+           "check", {.help = "Only answer whose session the code would open: no session is opened, "
+                             "no cookie is sent, and the code remains valid."})});
   return table;
 }
 
@@ -222,9 +223,8 @@ std::string page_code_to_json(const PageCode& code) {
 Result<PageCode> page_code_from_json(std::string_view text) {
   return record::from_json<PageCode>(text, "answer");
 }
-Result<std::string> page_login_from_json(std::string_view text) {
-  MUSTER_TRY(const PageLogin login, record::from_json<PageLogin>(text, "login"));
-  return login.code;
+Result<PageLogin> page_login_from_json(std::string_view text) {
+  return record::from_json<PageLogin>(text, "login");
 }
 
 // --- users
@@ -244,7 +244,9 @@ Result<User> user_from_json(std::string_view text) {
 }
 Result<User> user_request_from_json(std::string_view text) {
   User user;
-  MUSTER_CHECK(record::read_text_into(text, "user", access::user_request_table(), &user));
+  MUSTER_CHECK(
+      record::read_text_into(text, "user", access::user_request_table(), &user,
+                             [&](std::vector<Fault>&) { return access::validate_user(user); }));
   return user;
 }
 std::string users_to_json(const std::vector<User>& users) {
@@ -314,8 +316,12 @@ Result<std::vector<Token>> tokens_from_json(std::string_view text) {
 std::string token_request_to_json(const TokenRequest& request) {
   return record::to_json(request);
 }
-Result<TokenRequest> token_request_from_json(std::string_view text) {
-  return record::from_json<TokenRequest>(text, "request for a token");
+Result<TokenRequest> token_request_from_json(
+    std::string_view text, const std::function<std::vector<Fault>(const TokenRequest&)>& validate) {
+  return record::from_json<TokenRequest>(
+      text, "request for a token", [&](const TokenRequest& request, std::vector<Fault>&) {
+        return validate ? validate(request) : std::vector<Fault>();
+      });
 }
 
 Result<TokenRequest> login_request_from_json(std::string_view text) {

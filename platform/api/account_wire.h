@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -74,7 +75,10 @@ struct TokenRequest {
 };
 const record::Table& table_of(const TokenRequest*);
 std::string token_request_to_json(const TokenRequest& request);
-Result<TokenRequest> token_request_from_json(std::string_view text);
+/// A text with faults also has those of `validate` in the fields that could be read.
+Result<TokenRequest> token_request_from_json(
+    std::string_view text,
+    const std::function<std::vector<base::Fault>(const TokenRequest&)>& validate = {});
 /// Reads the description and the lifetime, and ignores the rest.
 Result<TokenRequest> login_request_from_json(std::string_view text);
 
@@ -100,8 +104,16 @@ struct PageCode {
 const record::Table& table_of(const PageCode*);
 std::string page_code_to_json(const PageCode& code);
 Result<PageCode> page_code_from_json(std::string_view text);
-/// {"code"}
-Result<std::string> page_login_from_json(std::string_view text);
+
+/// POST /v1/ui/session
+struct PageLogin {
+  std::string code;
+  bool check = false;  ///< only answers whose session the code would open
+
+  bool operator==(const PageLogin&) const = default;
+};
+const record::Table& table_of(const PageLogin*);
+Result<PageLogin> page_login_from_json(std::string_view text);
 
 /// POST /v1/users: the user, and an invitation to log in with.
 struct NewUser {

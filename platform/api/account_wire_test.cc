@@ -15,6 +15,27 @@ using access::TokenKind;
 using access::User;
 using base::Texts;
 
+TEST(TokenRequestWire, ReportsFaultsOfValuesBesideFaultsOfForm) {
+  const auto read = token_request_from_json(
+      R"({"ceiling":"boss","lifetime_s":-1})", [](const TokenRequest& request) {
+        EXPECT_EQ(request.lifetime, std::chrono::seconds(-1));
+        return std::vector<base::Fault>{{.field = "lifetime", .what = "is short"}};
+      });
+
+  ASSERT_FALSE(read);
+  ASSERT_EQ(read.error().faults.size(), 2U);
+  EXPECT_EQ(read.error().faults[0].field, "ceiling");
+  EXPECT_EQ(read.error().faults[1].field, "lifetime_s");
+}
+
+TEST(TokenRequestWire, ANumberThatIsTooLargeIsOutOfRange) {
+  for (const char* const lifetime : {"1e18", "99999999999999999999"}) {
+    const auto read = token_request_from_json(R"({"lifetime_s":)" + std::string(lifetime) + "}");
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().faults[0].what, "is out of range; give 1 to 3153600000") << lifetime;
+  }
+}
+
 User full_user() {
   return {.name = "ada@example.org",
           .server_role = Role::kViewer,

@@ -90,14 +90,14 @@ Result<Job> Client::submit(const job::JobSpec& spec, const std::string& idempote
                            const SubmitOptions& options) {
   http::Request request = submission(spec, options);
   request.headers[std::string(kIdempotencyKey)] = idempotency_key;
-  MUSTER_TRY(const http::Response response, call(request));
+  MUSTER_TRY(const http::Response response, with_file_names<job::JobSpec>(call(request)));
   return job_from_json(response.body);
 }
 
 Result<job::Forecast> Client::forecast(const job::JobSpec& spec, const SubmitOptions& options) {
   http::Request request = submission(spec, options);
   request.query[std::string(kDryRun)] = "true";
-  MUSTER_TRY(const http::Response response, call(request));
+  MUSTER_TRY(const http::Response response, with_file_names<job::JobSpec>(call(request)));
   return forecast_from_json(response.body);
 }
 
@@ -107,7 +107,7 @@ Result<std::optional<job::Forecast>> Client::forecast_unless_submitted(
   http::Request request = submission(spec, options);
   request.query[std::string(kDryRun)] = "true";
   request.headers[std::string(kIdempotencyKey)] = idempotency_key;
-  MUSTER_TRY(const http::Response response, call(request));
+  MUSTER_TRY(const http::Response response, with_file_names<job::JobSpec>(call(request)));
   if (response.status != kForecast) return std::optional<job::Forecast>();
   MUSTER_TRY(job::Forecast forecast, forecast_from_json(response.body));
   return std::optional(std::move(forecast));

@@ -99,7 +99,8 @@ Result<std::vector<access::Token>> Client::tokens(const std::optional<std::strin
 
 Result<NewToken> Client::create_token(const TokenRequest& request) {
   MUSTER_TRY(const http::Response response,
-             call(request_for("POST", std::string(kTokensPath), token_request_to_json(request))));
+             with_file_names<TokenRequest>(call(
+                 request_for("POST", std::string(kTokensPath), token_request_to_json(request)))));
   return new_token_from_json(response.body);
 }
 

@@ -27,7 +27,8 @@ Result<job::Array> Client::submit_array(const job::JobSpec& spec,
                                         const SubmitOptions& options) {
   http::Request request = submission(spec, options);
   request.headers[std::string(kIdempotencyKey)] = idempotency_key;
-  return array_call(std::move(request));
+  MUSTER_TRY(const http::Response response, with_file_names<job::JobSpec>(call(request)));
+  return array_from_json(response.body);
 }
 
 Result<std::vector<job::Array>> Client::arrays(const std::optional<std::string>& project) {

@@ -17,7 +17,8 @@ Result<http::Response> Client::call_schedule(std::string method, const std::stri
 
 Result<job::Schedule> Client::create_schedule(const job::ScheduleSpec& spec) {
   MUSTER_TRY(const http::Response response,
-             call(request_for("POST", std::string(kSchedulesPath), schedule_spec_to_json(spec))));
+             with_file_names<job::ScheduleSpec>(call(
+                 request_for("POST", std::string(kSchedulesPath), schedule_spec_to_json(spec)))));
   return schedule_from_json(response.body);
 }
 

@@ -24,14 +24,15 @@ http::Request Client::sweep_request(std::string method, const std::string& name,
 
 Result<sweep::Sweep> Client::create_sweep(const sweep::SweepSpec& spec) {
   MUSTER_TRY(const http::Response response,
-             call(request_for("POST", std::string(kSweepsPath), sweep_spec_to_json(spec))));
+             with_file_names<sweep::SweepSpec>(
+                 call(request_for("POST", std::string(kSweepsPath), sweep_spec_to_json(spec)))));
   return sweep_from_json(response.body);
 }
 
 Result<sweep::SweepPlan> Client::plan_sweep(const sweep::SweepSpec& spec) {
   http::Request request = request_for("POST", std::string(kSweepsPath), sweep_spec_to_json(spec));
   request.query[std::string(kDryRun)] = "true";
-  MUSTER_TRY(const http::Response response, call(std::move(request)));
+  MUSTER_TRY(const http::Response response, with_file_names<sweep::SweepSpec>(call(request)));
   return sweep_plan_from_json(response.body);
 }
 

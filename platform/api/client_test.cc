@@ -128,6 +128,18 @@ TEST(ApiClient, ReturnsTheServersErrorUnchanged) {
   EXPECT_EQ(logs.error().to_string(), error.to_string());
 }
 
+TEST(ApiClient, NamesTheFieldsOfARefusedSpecAsJobFilesDo) {
+  Error error{.code = ErrorCode::kInvalid, .what = "the spec has 1 fault"};
+  error.faults.push_back({.field = "scheduling.time_limit_ms", .what = "is wrong"});
+  http::TestServer server(answering(problem(error)));
+
+  const auto job = Client(server.socket()).submit({}, "key");
+
+  ASSERT_FALSE(job);
+  ASSERT_EQ(job.error().faults.size(), 1U);
+  EXPECT_EQ(job.error().faults[0].field, "scheduling.time_limit");
+}
+
 TEST(ApiClient, RefusesNamesThatWouldChangeThePath) {
   Client client("/nowhere");
 

@@ -18,7 +18,8 @@ using record::Table;
 namespace {
 
 constexpr const char* kUnbounded = "no limit, or in a quota all resources";
-constexpr const char* kAmount = R"({"minimum": 0, "maximum": 1000000, "multipleOf": 0.001})";
+constexpr const char* kThousandths = R"({"multipleOf": 0.001})";
+constexpr int64_t kMostAmount = 1'000'000;
 constexpr int64_t kMostBytes = int64_t{1} << 50;
 constexpr int64_t kMostRuntime = 31'536'000'000;  // a year, in milliseconds
 
@@ -80,8 +81,12 @@ void change_quota(job::Quota& quota, const QuotaChange& change) {
 const Table& table_of(const ShareChange*) {
   static const Table table = record::table<ShareChange>(
       "ShareChange",
-      {field<&ShareChange::gpu_milli>("gpus", {.schema = kAmount, .null = kUnbounded}, As::kMilli),
-       field<&ShareChange::cpu_milli>("cpus", {.schema = kAmount, .null = kUnbounded}, As::kMilli),
+      {field<&ShareChange::gpu_milli>(
+           "gpus", {.least = 0, .most = kMostAmount, .schema = kThousandths, .null = kUnbounded},
+           As::kMilli),
+       field<&ShareChange::cpu_milli>(
+           "cpus", {.least = 0, .most = kMostAmount, .schema = kThousandths, .null = kUnbounded},
+           As::kMilli),
        field<&ShareChange::memory_bytes>(
            "memory", {.least = 0, .most = kMostBytes, .null = kUnbounded}, As::kBytes)},
       "An absent field is not changed; null removes the limit.");
@@ -149,17 +154,39 @@ Project changed(Project project, const ProjectChange& change) {
   return project;
 }
 
+namespace {
+
+/// The check of a quota also reads the limit.
+void add_quotas_that_depend_on(std::vector<base::Fault>& unread) {
+  const size_t count = unread.size();
+  for (size_t i = 0; i < count; ++i) {
+    const std::string field = unread[i].field;
+    if (record::is_within(field, "quota.limit")) unread.push_back({.field = "quota.deserved"});
+    if (record::is_within(field, "pools")) unread.push_back({.field = "pools"});
+  }
+}
+
+}  // namespace
+
 Result<Project> read_project(std::string_view text, Project start) {
   const bool is_new = start.name.empty();
   ProjectChange change;
-  MUSTER_CHECK(read_document(text, "project", [&](Fields& fields) {
+  auto read = read_document(text, "project", [&](Fields& fields) {
     fields.record(is_new ? new_project_table() : record::table_for<ProjectChange>(), &change);
     if (!is_new && !change.name.empty() && change.name != start.name) {
       fields.fault("name", "cannot be changed; this is project '" + start.name + "'");
     }
-  }));
+  });
   if (is_new) start.name = change.name;
-  return changed(std::move(start), change);
+  Project project = changed(std::move(start), change);
+  if (read) return project;
+  std::vector<base::Fault> faults = std::move(read).error().faults;
+  if (faults.empty()) return std::move(read).error();
+  record::add_validation(faults, record::table_for<ProjectChange>(), [&](auto& unread) {
+    add_quotas_that_depend_on(unread);
+    return job::validate_project(project);
+  });
+  return record::faulty_document("project", std::move(faults));
 }
 
 using job::Node;

@@ -50,6 +50,26 @@ TEST(ReadProject, ANewProjectHasDefaultsForAbsentFields) {
   EXPECT_EQ(faults_of(read_project("{}", {})), std::vector<std::string>{"name is missing"});
 }
 
+TEST(ReadProject, ReportsFaultsOfValuesBesideFaultsOfForm) {
+  const auto read =
+      read_project(R"({"name":"Bad","nosuch":1,"quota":{"deserved":{"gpus":-1},"weight":-3}})", {});
+
+  ASSERT_FALSE(read);
+  std::vector<std::string> fields;
+  for (const base::Fault& fault : read.error().faults) fields.push_back(fault.field);
+  EXPECT_EQ(fields,
+            (std::vector<std::string>{"nosuch", "name", "quota.deserved.gpus", "quota.weight"}));
+}
+
+TEST(ReadProject, AnUnreadLimitCausesNoFaultOfTheQuota) {
+  Project known{.name = "team-a"};
+  known.quota.limit.gpu_milli = 4'000;
+
+  EXPECT_EQ(
+      faults_of(read_project(R"({"quota":{"limit":{"gpus":1e30},"deserved":{"gpus":6}}})", known)),
+      std::vector<std::string>{"quota.limit.gpus is out of range; give 0 to 1000000"});
+}
+
 TEST(ReadProject, AbsentFieldsOfAnExistingProjectDoNotChange) {
   const Project known = full_project().project;
 

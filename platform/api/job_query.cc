@@ -133,6 +133,12 @@ std::optional<base::Time>* bound_of(JobQuery& query, std::string_view parameter)
   return nullptr;
 }
 
+std::string not_an_order(const std::string& value) {
+  const std::vector<std::string> names = order_names();
+  return in_quotes(value) + " is invalid: expected one of " + base::joined(names) +
+         ", or one of them after '-'" + record::did_you_mean(base::shortened(value), names);
+}
+
 std::string take_limit(const std::string& value, int& into) {
   const auto limit = base::number_of<int>(value);
   const bool right = limit && *limit >= 1 && *limit <= kMostJobs;
@@ -168,7 +174,7 @@ std::string take_job_parameter(JobQuery& query, const std::string& name, const s
   if (name == "sort") {
     const auto order = order_of(value);
     query.order = order.value_or(JobOrder::kOldestFirst);
-    return order ? "" : record::not_a_choice(value, order_names()) + "; or one of them after '-'";
+    return order ? "" : not_an_order(value);
   }
   if (name == "limit") return take_limit(value, query.limit);
   return unknown_parameter(

@@ -70,7 +70,7 @@ TEST(JobQuery, ReportsEveryFaultAtOnce) {
             "Failed, Stopped, active, ended\n"
             "  projects: is not a parameter; did you mean 'project'?\n"
             "  sort: 'size' is invalid: expected one of submitted, started, ended, duration, name, "
-            "project, owner, kind, phase, priority, gpus; or one of them after '-'\n"
+            "project, owner, kind, phase, priority, gpus, or one of them after '-'\n"
             "  cursor: 'forged' is not the 'next' of a page with the same 'sort'");
 }
 

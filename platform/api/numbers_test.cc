@@ -92,7 +92,9 @@ TEST(Numbers, AreWholeIfTheirFractionIsZero) {
   EXPECT_EQ(whole("451.0"), "451");
   EXPECT_EQ(whole("-1e3"), "-1000");
   EXPECT_EQ(whole("451.5"), "must be a whole number, not a number with a fraction");
-  EXPECT_EQ(whole("1e17"), "must be a whole number, not a number with a fraction");
+  EXPECT_EQ(whole("1e17"),
+            "is too large for a number with a fraction or an exponent; write all of its digits");
+  EXPECT_EQ(whole("1e19"), "is out of range; give -9223372036854775808 to 9223372036854775807");
 }
 
 TEST(Numbers, OfAListAreEachCheckedAtTheirPlace) {

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "api/client.h"
+#include "api/wire.h"
 #include "base/result.h"
 #include "http/message.h"
 
@@ -15,6 +17,14 @@ http::Request request_for(std::string method, std::string path);
 http::Request request_for(std::string method, std::string path, std::string body);
 /// The request that submits a job or an array.
 http::Request submission(const job::JobSpec& spec, const Client::SubmitOptions& options);
+
+/// The answer to a request with a document of T. People write job files, so the faults of the
+/// server's error get the names of job files.
+template <class T>
+base::Result<http::Response> with_file_names(base::Result<http::Response> answer) {
+  if (answer) return answer;
+  return with_file_names<T>(std::move(answer).error());
+}
 
 /// kInvalid unless `name` is one segment of a path; otherwise the request would have another path.
 /// `kind` names its kind, "job"; `advice` names the command that lists the existing ones.

@@ -98,7 +98,7 @@
 //   DELETE /v1/tokens/ID             -> 204
 //   GET    /v1/audit                 -> {"records": [...]}; parameters in account_wire.h
 //   POST   /v1/ui/codes              -> 201 PageCode: for `muster ui`
-//   POST   /v1/ui/session            {"code"} -> WhoAmI and a cookie; for the web page
+//   POST   /v1/ui/session            PageLogin -> WhoAmI and a cookie; for the web page
 //   DELETE /v1/ui/port               -> 204; closes the loopback port of the web page
 //   POST   /v1/what-if               WhatIfRequest -> WhatIf: starts of waiting jobs on more nodes
 //   GET    /v1/nodes                 -> {"nodes": [node, ...]}

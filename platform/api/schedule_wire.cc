@@ -2,6 +2,7 @@
 
 #include "api/fields.h"
 #include "api/schemas.h"
+#include "job/validate.h"
 
 namespace muster::api {
 
@@ -22,8 +23,17 @@ Result<job::Schedule> schedule_from_json(std::string_view text) {
 std::string schedule_spec_to_json(const job::ScheduleSpec& spec) {
   return record::to_json(spec);
 }
-Result<job::ScheduleSpec> schedule_spec_from_json(std::string_view text) {
-  return record::from_json<job::ScheduleSpec>(text, "schedule");
+Result<job::ScheduleSpec> schedule_spec_from_json(
+    std::string_view text,
+    const std::function<std::vector<base::Fault>(const job::ScheduleSpec&)>& faults_of_times) {
+  return record::from_json<job::ScheduleSpec>(
+      text, "schedule", [&](const job::ScheduleSpec& spec, std::vector<base::Fault>& unread) {
+        job::add_dependents(unread, "job.");
+        std::vector<base::Fault> faults = job::validate_schedule(spec);
+        if (!faults_of_times) return faults;
+        for (base::Fault& fault : faults_of_times(spec)) faults.push_back(std::move(fault));
+        return faults;
+      });
 }
 
 std::string schedules_to_json(const std::vector<job::Schedule>& schedules) {

@@ -3,6 +3,7 @@
 // Pure; thread-safe. Reading as in wire.h.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,7 +20,11 @@ Result<job::Schedule> schedule_from_json(std::string_view text);
 
 /// POST /v1/schedules
 std::string schedule_spec_to_json(const job::ScheduleSpec& spec);
-Result<job::ScheduleSpec> schedule_spec_from_json(std::string_view text);
+/// A text with faults also has those of job::validate_schedule() and of `faults_of_times` in the
+/// fields that could be read.
+Result<job::ScheduleSpec> schedule_spec_from_json(
+    std::string_view text,
+    const std::function<std::vector<base::Fault>(const job::ScheduleSpec&)>& faults_of_times = {});
 
 /// {"schedules": [...]}
 std::string schedules_to_json(const std::vector<job::Schedule>& schedules);

@@ -16,7 +16,11 @@ std::string sweep_spec_to_json(const sweep::SweepSpec& spec) {
   return record::to_json(spec);
 }
 base::Result<sweep::SweepSpec> sweep_spec_from_json(std::string_view text) {
-  return record::from_json<sweep::SweepSpec>(text, "sweep");
+  return record::from_json<sweep::SweepSpec>(
+      text, "sweep", [](const sweep::SweepSpec& spec, std::vector<base::Fault>& unread) {
+        sweep::add_dependents(unread);
+        return sweep::validate(spec);
+      });
 }
 
 std::string sweep_to_json(const sweep::Sweep& sweep) {

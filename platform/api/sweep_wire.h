@@ -14,6 +14,7 @@ namespace muster::api {
 
 /// Errors of the readers: kInvalid with every fault.
 std::string sweep_spec_to_json(const sweep::SweepSpec& spec);
+/// A text with faults also has those of sweep::validate() in the fields that could be read.
 base::Result<sweep::SweepSpec> sweep_spec_from_json(std::string_view text);
 
 std::string sweep_to_json(const sweep::Sweep& sweep);

@@ -66,7 +66,7 @@ base::Result<UsageQuery> usage_query_from_parameters(const Parameters& parameter
         return take_usage_parameter(query, name, value);
       });
   if (query.since && query.until && *query.since > *query.until) {
-    faults.push_back({.field = "since", .what = "is after `until`"});
+    faults.push_back({.field = "since", .what = "is after until"});
   }
   if (faults.empty()) return query;
   return wrong_query("the query for the usage of a project is invalid", std::move(faults));

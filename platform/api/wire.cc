@@ -1,6 +1,7 @@
 #include "api/wire.h"
 
 #include <array>
+#include <memory>
 #include <utility>
 
 #include "access/identity.h"
@@ -11,6 +12,7 @@
 #include "base/text.h"
 #include "http/head.h"
 #include "job/metric.h"
+#include "job/obstacle.h"
 #include "job/validate.h"
 #include "record/field.h"
 #include "words/fact_rows.h"
@@ -39,7 +41,11 @@ std::string spec_to_json(const JobSpec& spec) {
   return record::to_json(spec);
 }
 Result<JobSpec> spec_from_json(std::string_view text) {
-  return record::from_json<JobSpec>(text, "spec");
+  return record::from_json<JobSpec>(text, "spec",
+                                    [](const JobSpec& spec, std::vector<base::Fault>& unread) {
+                                      job::add_dependents(unread);
+                                      return job::validate(spec);
+                                    });
 }
 Result<JobSpec> spec_from_job_file(std::string_view text) {
   const auto document = record::ValueTree::of_text(text);
@@ -94,6 +100,11 @@ const record::Table& table_of(const ServerInfo*) {
                "config_changed", {.help = "Its configuration file was changed after it was read. "
                                           "False unless the caller is an admin of the server.",
                                   .told = Told::kAlways}),
+           field<&ServerInfo::need_restart>(
+               "need_restart",
+               {.help = "The keys of its configuration whose changed values it has read, but uses "
+                        "only after a restart. Absent unless the caller is an admin of the "
+                        "server."}),
            field<&ServerInfo::on_demand>(
                "on_demand", {.help = "It exits when idle, and the next command starts it again."}),
            field<&ServerInfo::settings>(
@@ -131,6 +142,26 @@ constexpr std::array<std::pair<ErrorCode, int>, 19> kStatuses{{
 
 /// The text for an access::NotLoggedIn.
 constexpr std::string_view kNotLoggedIn = "not_logged_in";
+
+/// The text for the detail of an error; empty: none is sent.
+std::string_view cause_of(const Error& error) {
+  if (base::detail_of<access::NotLoggedIn>(error) != nullptr) return kNotLoggedIn;
+  const auto* const obstacle = base::detail_of<job::Obstacle>(error);
+  if (obstacle == nullptr) return {};
+  for (const auto& [kind, text] : job::kObstacleTexts) {
+    if (kind == obstacle->kind) return text;
+  }
+  return {};
+}
+
+/// Nothing for a text from a newer server.
+std::shared_ptr<const base::ErrorDetail> detail_for(std::string_view cause) {
+  if (cause == kNotLoggedIn) return std::make_shared<const access::NotLoggedIn>();
+  for (const auto& [kind, text] : job::kObstacleTexts) {
+    if (cause == text) return job::obstacle(kind);
+  }
+  return nullptr;
+}
 
 ErrorCode code_of_status(int status) {
   for (const auto& [code, candidate] : kStatuses) {
@@ -178,7 +209,7 @@ std::string problem_to_json(const Error& error, int status) {
   json.key("detail").prose(error.what);
   json.key("code").text(to_string(error.code));
   if (!error.advice.empty()) json.key("advice").prose(error.advice);
-  if (base::detail_of<access::NotLoggedIn>(error) != nullptr) json.key("cause").text(kNotLoggedIn);
+  if (const auto cause = cause_of(error); !cause.empty()) json.key("cause").text(cause);
   if (!error.faults.empty()) {
     json.key("faults").open('[');
     for (const Fault& fault : error.faults) write_fault(json, fault);
@@ -209,7 +240,7 @@ Error problem_from_json(int status, std::string_view text) {
             .advice = "see the server's log"};
   }
   if (!code.empty()) error.code = base::error_code_of(code);
-  if (cause == kNotLoggedIn) error.detail = std::make_shared<const access::NotLoggedIn>();
+  error.detail = detail_for(cause);
   return error;
 }
 

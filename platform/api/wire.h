@@ -33,7 +33,9 @@ struct ServerInfo {
   std::string engine = {};
   std::string address = {};     ///< HOST:PORT for other machines; empty: only the unix socket
   bool config_changed = false;  ///< its configuration file was changed after it was read
-  bool on_demand = false;       ///< it was started by a command, and exits when idle
+  /// The keys whose values in that file take effect only after a restart.
+  std::vector<std::string> need_restart = {};
+  bool on_demand = false;  ///< it was started by a command, and exits when idle
   /// The values that environment variables can set, by variable: {"MUSTER_ENGINE", "process"}.
   std::map<std::string, std::string> settings = {};
 
@@ -45,7 +47,20 @@ std::string info_to_json(const ServerInfo& info);
 /// Unknown fields of a newer server are ignored.
 Result<ServerInfo> info_from_json(std::string_view text);
 
+/// `error`, whose faults name fields of T, with the names of the API: "grace_ms". Validation has the
+/// names of job files: "grace".
+template <class T>
+base::Error with_api_names(base::Error error) {
+  return record::with_names_in(record::Form::kWire, record::table_for<T>(), std::move(error));
+}
+/// The reverse, for people who write job files.
+template <class T>
+base::Error with_file_names(base::Error error) {
+  return record::with_names_in(record::Form::kHuman, record::table_for<T>(), std::move(error));
+}
+
 std::string spec_to_json(const job::JobSpec& spec);
+/// A text with faults also has those of job::validate() in the fields that could be read.
 Result<job::JobSpec> spec_from_json(std::string_view text);
 
 /// The spec that a job file means. `text`: the file's keys as JSON, each scalar as the text that was

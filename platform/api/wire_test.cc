@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "api/sweep_wire.h"
 #include "api/test_values.h"
 #include "base/test_faults.h"
+#include "job/obstacle.h"
 
 namespace muster::api {
 namespace {
@@ -64,14 +66,62 @@ TEST(SpecWire, ReportsEveryFaultAtOnceByField) {
           "command[1] must be text, not a whole number", "command[2].base64 is not base64",
           "command[3] must be text, not an object",
           "workers must be a whole number, not a number with a fraction",
-          "slots_per_worker is out of range; give -2147483648 to 2147483647",
+          "slots_per_worker is out of range; give 1 to 1024",
           "resources.gpus must be a whole number, not text",
-          "resources.cpus is out of range; give -1000000000000 to 1000000000000",
+          "resources.cpus is out of range; give 0 to 65536",
           "resources.memory is not a field; did you mean 'memory_bytes'?",
           "environment.A must be text, not a whole number", "folder is missing",
-          "sandbox must be text, not a list",
-          "grace_ms is out of range; give -9223372036854775808 to 9223372036854775807",
+          "sandbox must be text, not a list", "grace_ms is out of range; give 0 to 86400000",
           "worker is not a field; did you mean 'workers'?"}));
+}
+
+TEST(SpecWire, ReportsFaultsOfValuesBesideFaultsOfForm) {
+  const auto read = spec_from_json(R"({
+    "name": "Bad Name", "nosuch": 1, "command": "echo hi", "folder": "rel", "grace_ms": -1,
+    "resources": {"gpus": -1, "foo": 2}
+  })");
+
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().what, "the spec has 7 faults");
+  std::vector<std::string> fields;
+  for (const base::Fault& fault : read.error().faults) fields.push_back(fault.field);
+  EXPECT_EQ(fields, (std::vector<std::string>{"command", "resources.foo", "nosuch", "name",
+                                              "resources.gpus", "folder", "grace_ms"}));
+}
+
+TEST(SpecWire, AFieldThatCouldNotBeReadCausesNoFaultOfAnotherField) {
+  const std::pair<const char*, Texts> cases[] = {
+      {R"("kind": "foo", "workers": 2, "command": [], "leader": {"image": "i"}, "launch": "agent")",
+       {"kind"}},
+      {R"("kind": "grpc", "workers": 1, "command": 5)", {"command"}},
+      {R"("kind": "mpi", "worker": 2, "scheduling": {"min_workers": 1}, "command": ["x"])",
+       {"worker"}},
+      {R"("imag": "i", "command": [], "user": "ada", "container": {"shm_bytes": 67108864})",
+       {"imag"}},
+      {R"("command": ["x"], "secrets": [{"name": "A"}, {"name": "A", "file": 3}])",
+       {"secrets[1].file"}},
+      {R"("command": ["x"], "resources": {"memory": -1})", {"resources.memory"}},
+  };
+  for (const auto& [keys, expected] : cases) {
+    const auto read = spec_from_json(R"({"name": "a", "folder": "/", )" + std::string(keys) + "}");
+    ASSERT_FALSE(read) << keys;
+    Texts fields;
+    for (const base::Fault& fault : read.error().faults) fields.push_back(fault.field);
+    EXPECT_EQ(fields, expected) << keys;
+  }
+}
+
+TEST(SweepWire, ReportsFaultsOfValuesBesideFaultsOfForm) {
+  const auto read = sweep_spec_from_json(R"({
+    "job": {"name": "Bad Name", "command": ["x", "{lr}"], "folder": "/", "grace_ms": -1},
+    "parameters": {"lr": {"low": 2, "high": 1}}, "max_trials": -2
+  })");
+
+  ASSERT_FALSE(read);
+  Texts fields;
+  for (const base::Fault& fault : read.error().faults) fields.push_back(fault.field);
+  EXPECT_EQ(fields, (Texts{"metric", "parameters.lr.high", "max_trials", "job.name",
+                           "job.grace_ms"}));
 }
 
 TEST(SpecWire, ASecretWithoutADestinationBecomesTheVariableOfItsName) {
@@ -311,6 +361,20 @@ TEST(Problem, AnAnswerThatIsNotAProblemBecomesAnErrorOfItsStatus) {
     EXPECT_EQ(error.code, ErrorCode::kUnavailable) << text;
     EXPECT_EQ(error.what, "the server answered 503 Service Unavailable") << text;
   }
+}
+
+TEST(Problem, NamesWhatStandsInTheWay) {
+  for (const auto& [kind, text] : job::kObstacleTexts) {
+    const Error error{.code = ErrorCode::kConflict, .what = "what", .detail = job::obstacle(kind)};
+    const std::string wire = problem_to_json(error);
+
+    EXPECT_NE(wire.find("\"cause\":\"" + std::string(text) + "\""), std::string::npos) << wire;
+    const Error back = problem_from_json(409, wire);
+    const auto* const obstacle = base::detail_of<job::Obstacle>(back);
+    ASSERT_NE(obstacle, nullptr) << text;
+    EXPECT_EQ(obstacle->kind, kind);
+  }
+  EXPECT_EQ(problem_from_json(409, R"({"detail":"taken","cause":"newer"})").detail, nullptr);
 }
 
 TEST(Problem, MayHaveUnknownMembers) {

@@ -22,6 +22,25 @@ TEST_F(AccountsTest, ASecretIsSealedInTheStoreAndOpenedForAJob) {
   EXPECT_EQ(accounts_->secrets("team"), std::vector{*secret});
 }
 
+TEST_F(AccountsTest, AKeyThatDoesNotOpenTheStoredSecretsIsReportedAtTheStart) {
+  ASSERT_TRUE(accounts_->set_secret("team", "KEY", "s3cret value", by_));
+  testing::internal::CaptureStderr();
+  live_again();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+
+  const access::SecretBox other(key_of(99));
+  const auto stored = store_.load();
+  ASSERT_TRUE(stored);
+  Accounts later(
+      {.loop = loop_, .store = store_, .clock = clock_, .random = random_, .box = other});
+  testing::internal::CaptureStderr();
+  later.load(stored->users, stored->tokens, stored->secrets);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find(
+                "secret.key does not fit the stored secrets: secret 'KEY' of project 'team' cannot "
+                "be opened: it was encrypted with another key"),
+            std::string::npos);
+}
+
 TEST_F(AccountsTest, OfASecretTheRecordHoldsTheNameAlone) {
   ASSERT_TRUE(accounts_->set_secret("team", "KEY", "s3cret", by_));
   const AuditRecord set{.number = 1,

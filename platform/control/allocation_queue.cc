@@ -100,7 +100,7 @@ void AllocationQueue::explain(const JobEntry& entry, job::Explanation& answer) c
   if (found != requests_.end()) answer.constraint = found->second.constraint;
 }
 
-std::vector<const Job*> AllocationQueue::queue() {
+std::vector<const Job*> AllocationQueue::queue() const {
   std::vector<const Job*> jobs;
   for (const uint64_t sequence : jobs_.waiting()) jobs.push_back(&jobs_.at(sequence).job);
   std::stable_sort(jobs.begin(), jobs.end(), [](const Job* left, const Job* right) {

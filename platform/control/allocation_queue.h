@@ -42,7 +42,7 @@ class AllocationQueue : public Placement {
                          const job::ProjectStatus& before) const override;
   void explain(const JobEntry& entry, job::Explanation& answer) const override;
   /// By the start times that the cluster estimates, as far as it does.
-  std::vector<const job::Job*> queue() override;
+  std::vector<const job::Job*> queue() const override;
   schedule::Amounts requested(const job::Job& job) const override;
 
   void enqueue(JobEntry& entry, std::chrono::milliseconds delay) override;

@@ -254,6 +254,7 @@ void Arrays::remove_some(std::string id) {
     });
   }
   const JobName name = name_of(held->record.spec);
+  const base::Time submitted = held->record.submitted;
   services_.journal.drop({.kind = kArrayKind, .id = id});
   services_.journal.drop({.kind = kArrayStateKind, .id = id});
   by_name_.erase(name);
@@ -261,7 +262,7 @@ void Arrays::remove_some(std::string id) {
   active_.erase(id);
   removal_retries_.erase(id);
   arrays_.erase(id);
-  services_.jobs.watchers().removed(id, name.first, name.second);
+  services_.jobs.watchers().removed(id, name.first, name.second, submitted);
   services_.jobs.watchers().feed().call_watchers();
 }
 

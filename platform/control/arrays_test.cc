@@ -156,6 +156,24 @@ TEST_F(ArraysTest, TheSameKeyIsTheSameArray) {
   EXPECT_EQ(controller_->arrays().list(std::nullopt).size(), 1U);
 }
 
+TEST_F(ArraysTest, TheSameKeyForAnotherArrayIsRefused) {
+  job::JobSpec lines = array("train", "");
+  lines.array.lines = {"a", "b"};
+  const job::Array first = submit_array(lines, "k");
+  EXPECT_EQ(submit_array(lines, "k").id, first.id);
+  job::JobSpec other = lines;
+  other.array.lines = {"a", "c"};
+
+  const auto refused = controller_->submit_array(other, "k");
+
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
+  ASSERT_EQ(refused.error().faults.size(), 1U);
+  EXPECT_EQ(refused.error().faults[0].field, "array.lines");
+  other.array = {};
+  EXPECT_EQ(controller_->submit(other, "k").error().code, ErrorCode::kConflict);
+}
+
 TEST_F(ArraysTest, IsStoppedWhileHalfOfItRuns) {
   constexpr int kMembers = 10'000;
   engine_.offered.clear();
@@ -349,12 +367,38 @@ TEST_F(ArraysTest, WaitsMemberByMemberForAnArrayWithTheSameIndexes) {
   ASSERT_EQ(refused.error().faults.size(), 1U);
   EXPECT_EQ(refused.error().faults[0].what,
             "array 'prep' has no member 3, for which train[3] would wait");
+  EXPECT_FALSE(controller_->forecast(spec));
   spec.array.indexes = "0-2";
   submit_array(spec);
   end("prep-1");
   end("prep-0", {.code = 1});
   EXPECT_EQ(running(), (std::vector<std::string>{"prep-2", "train-1"}));
   EXPECT_EQ(job("train-0").phase, Phase::kFailed);
+}
+
+TEST_F(ArraysTest, WaitsMemberByMemberOnlyForArraysAndOnlyAsAnArray) {
+  make();
+  submit(single("prep-0", "default", 0));
+  job::JobSpec spec = array("train", "0-1");
+  spec.after = {{.job = "prep", .by_member = true}};
+
+  const auto refused = controller_->submit_array(spec, "", {.user = "ada"});
+
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kNotFound);
+  ASSERT_EQ(refused.error().faults.size(), 1U);
+  EXPECT_EQ(refused.error().faults[0].field, "after[0].job");
+  EXPECT_EQ(refused.error().faults[0].what, "project 'default' has no array 'prep'");
+
+  job::JobSpec alone = single("alone", "default", 0);
+  alone.after = {{.job = "prep-0", .by_member = true}};
+  const auto invalid = controller_->submit(alone, "");
+  ASSERT_FALSE(invalid);
+  EXPECT_EQ(invalid.error().code, ErrorCode::kInvalid);
+  ASSERT_EQ(invalid.error().faults.size(), 1U);
+  EXPECT_EQ(invalid.error().faults[0].field, "after[0].by_member");
+  alone.after[0].by_member = false;
+  EXPECT_TRUE(controller_->submit(alone, ""));
 }
 
 TEST_F(ArraysTest, AMemberWhoseSiblingWasDeletedEndsWithThatReason) {

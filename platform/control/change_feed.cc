@@ -34,13 +34,17 @@ void ChangeFeed::changed(const std::string& id, uint64_t hint) {
 }
 
 void ChangeFeed::removed(const std::string& id, const std::string& name, const std::string& project,
-                         uint64_t hint) {
+                         base::Time submitted, uint64_t hint) {
   if (const auto found = number_of_.find(id); found != number_of_.end()) {
     by_number_.erase(found->second);
     number_of_.erase(found);
   }
-  removed_.push_back(
-      {.number = number_from(hint), .job = id, .name = name, .project = project, .removed = true});
+  removed_.push_back({.number = number_from(hint),
+                      .job = id,
+                      .removed = true,
+                      .name = name,
+                      .project = project,
+                      .submitted = submitted});
   if (removed_.size() <= kMostRemoved) return;
   forgotten_before_ = removed_.front().number;
   removed_.pop_front();
@@ -115,9 +119,9 @@ void JobWatchers::announce_now() {
 }
 
 void JobWatchers::removed(const std::string& id, const std::string& name,
-                          const std::string& project) {
+                          const std::string& project, base::Time submitted) {
   to_announce_.erase(id);
-  feed_.removed(id, name, project, hint());
+  feed_.removed(id, name, project, submitted, hint());
   call(id);
 }
 

@@ -41,10 +41,12 @@ class ChangeFeed {
   /// The last change of a job.
   struct Change {
     uint64_t number = 0;
-    std::string job;   ///< its id
-    std::string name;  ///< name and project are set for removed jobs
-    std::string project;
+    std::string job;  ///< its id
     bool removed = false;
+    // Only of removed jobs.
+    std::string name;
+    std::string project;
+    base::Time submitted{};
   };
 
   /// `epoch` distinguishes this server process from all others.
@@ -53,8 +55,9 @@ class ChangeFeed {
   /// The change gets the number `hint`, or the next free number. With the time as hint, the numbers
   /// do not reveal to a watcher how much else changes.
   void changed(const std::string& id, uint64_t hint = 0);
+  /// `submitted` distinguishes the job's project from a later project of the same name.
   void removed(const std::string& id, const std::string& name, const std::string& project,
-               uint64_t hint = 0);
+               base::Time submitted, uint64_t hint = 0);
 
   FeedPosition now() const { return {epoch_, next_ - 1}; }
   /// At most `most` changes after `since`, in order. Nothing: they were forgotten, and the
@@ -89,7 +92,8 @@ class JobWatchers {
   /// Announces a change after the commit of this turn of the loop.
   void announce(const std::string& id);
   /// Announces the removal of a job at once; feed().call_watchers() is to follow.
-  void removed(const std::string& id, const std::string& name, const std::string& project);
+  void removed(const std::string& id, const std::string& name, const std::string& project,
+               base::Time submitted);
 
   /// Calls after each change of the job, its removal included, as long as the handle is kept.
   [[nodiscard]] std::shared_ptr<void> watch(const std::string& id, std::function<void()> changed);

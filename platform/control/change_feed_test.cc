@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <random>
 
@@ -40,7 +41,7 @@ TEST(ChangeFeed, ReportsChangesSinceAPositionInOrder) {
   feed.changed("a");
   const FeedPosition middle = feed.now();
   feed.changed("b");
-  feed.removed("c", "third", "team");
+  feed.removed("c", "third", "team", {});
 
   EXPECT_EQ(words(feed.after(begin, kAll)), "a b -c");
   EXPECT_EQ(words(feed.after(middle, kAll)), "b -c");
@@ -60,19 +61,21 @@ TEST(ChangeFeed, ReportsOnlyTheLastChangeOfAJob) {
 TEST(ChangeFeed, ReportsOnlyTheRemovalOfARemovedJob) {
   ChangeFeed feed(7);
   feed.changed("a");
-  feed.removed("a", "first", "team");
+  const base::Time submitted{std::chrono::seconds(5)};
+  feed.removed("a", "first", "team", submitted);
 
   const auto changes = feed.after({7, 0}, kAll);
 
   ASSERT_EQ(words(changes), "-a");
   EXPECT_EQ(changes->front().name, "first");
   EXPECT_EQ(changes->front().project, "team");
+  EXPECT_EQ(changes->front().submitted, submitted);
 }
 
 TEST(ChangeFeed, ContinuesAfterTheLastChangeOfAFullPage) {
   ChangeFeed feed(7);
   for (const char* id : {"a", "b", "c"}) feed.changed(id);
-  feed.removed("b", "second", "team");
+  feed.removed("b", "second", "team", {});
 
   const auto first = feed.after({7, 0}, 2);
   ASSERT_EQ(words(first), "a c");
@@ -90,9 +93,9 @@ TEST(ChangeFeed, RefusesNumbersOfAnotherServerAndFutureNumbers) {
 
 TEST(ChangeFeed, DropsOldRemovalsAndReportsThat) {
   ChangeFeed feed(7);
-  feed.removed("first", "first", "team");
+  feed.removed("first", "first", "team", {});
   const FeedPosition after_first = feed.now();
-  for (int i = 0; i < 10'000; ++i) feed.removed("x", "x", "team");
+  for (int i = 0; i < 10'000; ++i) feed.removed("x", "x", "team", {});
 
   EXPECT_EQ(words(feed.after({7, 0}, 1)), "unknown");
   EXPECT_EQ(words(feed.after(after_first, 1)), "-x");
@@ -142,7 +145,7 @@ TEST(ChangeFeed, LeadsEveryReaderToThePresentState) {
     const auto found = truth.find(id);
     if (random() % 4 == 0 && found != truth.end()) {
       truth.erase(found);
-      feed.removed(id, id, "team");
+      feed.removed(id, id, "team", {});
     } else {
       truth[id] = step;
       feed.changed(id);

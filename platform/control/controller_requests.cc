@@ -7,6 +7,7 @@
 #include "control/controller.h"
 #include "control/gang_tasks.h"
 #include "control/unknown_name.h"
+#include "job/obstacle.h"
 #include "job/validate.h"
 #include "schedule/what_if.h"
 
@@ -24,7 +25,8 @@ namespace {
 Error has_ended(const std::string& name, std::string advice) {
   return {.code = ErrorCode::kConflict,
           .what = "job " + name_in_quotes(name) + " has ended",
-          .advice = std::move(advice)};
+          .advice = std::move(advice),
+          .detail = job::obstacle(job::Obstacle::Kind::kEnded)};
 }
 
 /// The action in the audit log.

@@ -18,13 +18,21 @@ using job::Notice;
 
 namespace {
 
-constexpr size_t kJobIdLength = 12;
-
 Error belongs_to_sweep(const job::JobSpec& spec) {
   return {.code = ErrorCode::kConflict,
           .what = "the name " + name_in_quotes(spec.name) + " belongs to a sweep in project '" +
                   spec.project + "'",
           .advice = "choose another name; muster sweep list shows all sweeps"};
+}
+
+bool is_named_by_server(const SubmitManner& manner) {
+  return manner.name_suffix || !manner.name_template.empty();
+}
+
+/// `known` was submitted with the key of `given`. A spec that cannot be read is not compared.
+Result<void> check_known(const job::JobSpec& given, const SubmitManner& manner, const Job& known) {
+  if (known.unreadable) return {};
+  return check_repetition(given, known.spec, is_named_by_server(manner));
 }
 
 }  // namespace
@@ -51,8 +59,8 @@ Result<job::JobSpec> Controller::named_spec(const job::JobSpec& spec,
   return named;
 }
 
-Result<const Job*> Controller::submitted_with(const job::JobSpec& spec,
-                                              const std::string& idempotency_key) {
+Result<const Job*> Controller::job_with_key(const job::JobSpec& spec,
+                                            const std::string& idempotency_key) {
   jobs_.settle(spec, idempotency_key);
   const Job* job = nullptr;
   if (idempotency_key.empty()) return job;
@@ -61,9 +69,47 @@ Result<const Job*> Controller::submitted_with(const job::JobSpec& spec,
   return job;
 }
 
+const Job* Controller::repeated_by(const SubmitManner& manner) const {
+  const bool repeats = manner.origin && manner.origin->kind == job::JobOrigin::Kind::kRerun;
+  return repeats ? jobs_.with_id(manner.origin->id) : nullptr;
+}
+
+std::optional<job::Array> Controller::array_with_key(const std::string& idempotency_key) const {
+  if (idempotency_key.empty()) return std::nullopt;
+  return arrays_->with_key(idempotency_key);
+}
+
+Result<const Job*> Controller::submitted_with(const job::JobSpec& spec,
+                                              const std::string& idempotency_key,
+                                              const SubmitManner& manner) {
+  MUSTER_TRY(const Job* const known, job_with_key(spec, idempotency_key));
+  if (known != nullptr) {
+    MUSTER_CHECK(check_known(spec, manner, *known));
+    return known;
+  }
+  if (const auto array = array_with_key(idempotency_key)) {
+    MUSTER_CHECK(check_repetition(spec, array->spec, false));
+  }
+  return known;
+}
+
+Result<std::optional<job::Array>> Controller::array_submitted_with(
+    const job::JobSpec& spec, const std::string& idempotency_key, const SubmitManner& manner) {
+  std::optional<job::Array> known = array_with_key(idempotency_key);
+  if (known) {
+    job::JobSpec stored = known->spec;
+    stored.array.lines = arrays_->lines_of(known->id);
+    MUSTER_CHECK(check_repetition(spec, stored, is_named_by_server(manner)));
+    return known;
+  }
+  MUSTER_TRY(const Job* const other, job_with_key(spec, idempotency_key));
+  if (other != nullptr) MUSTER_CHECK(check_repetition(spec, other->spec, false));
+  return known;
+}
+
 void Controller::submit(const job::JobSpec& given, const std::string& idempotency_key,
                         Submitted done, const access::Actor& by, const SubmitManner& manner) {
-  const auto known = submitted_with(given, idempotency_key);
+  const auto known = submitted_with(given, idempotency_key, manner);
   if (!known) return done(known.error());
   if (*known != nullptr) return done(**known);
   const auto named = named_spec(given, manner);
@@ -78,9 +124,9 @@ void Controller::submit(const job::JobSpec& given, const std::string& idempotenc
   if (!spec.after.empty()) {
     [[maybe_unused]] const auto reported_by_callbacks = journal_.flush();
   }
-  auto awaited = resolve_dependencies(spec, other_jobs());
+  auto awaited = resolve_dependencies(spec, other_jobs(), repeated_by(manner));
   if (!awaited) return done(awaited.error());
-  Job job{.id = base::random_name(parts_.random, kJobIdLength),
+  Job job{.id = base::random_name(parts_.random, job::kJobIdLength),
           .spec = spec,
           .awaited = *std::move(awaited),
           .owner = by.user,
@@ -114,7 +160,7 @@ void Controller::enter_queue(JobEntry& entry) {
 }
 
 void Controller::make_job(MadeJob made, std::function<void(Result<JobEntry*>)> done) {
-  Job job{.id = base::random_name(parts_.random, kJobIdLength),
+  Job job{.id = base::random_name(parts_.random, job::kJobIdLength),
           .origin = std::move(made.origin),
           .spec = std::move(made.spec),
           .owner = std::move(made.owner),
@@ -145,9 +191,8 @@ void Controller::make_job(MadeJob made, std::function<void(Result<JobEntry*>)> d
 Result<job::Array> Controller::submit_array(const job::JobSpec& given,
                                             const std::string& idempotency_key,
                                             const access::Actor& by, const SubmitManner& manner) {
-  if (!idempotency_key.empty()) {
-    if (auto known = arrays_->with_key(idempotency_key)) return *std::move(known);
-  }
+  MUSTER_TRY(auto known, array_submitted_with(given, idempotency_key, manner));
+  if (known) return *std::move(known);
   MUSTER_TRY(const job::JobSpec spec, named_spec(given, manner));
   MUSTER_CHECK(
       check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts));
@@ -163,8 +208,8 @@ Result<job::Array> Controller::submit_array(const job::JobSpec& given,
     job::JobSpec member{.name = job::member_name(spec.name, index), .project = spec.project};
     if (sweeps_->takes(spec.project, member.name)) return belongs_to_sweep(member);
   }
-  return arrays_->create(resolved, base::random_name(parts_.random, kJobIdLength), idempotency_key,
-                         by);
+  return arrays_->create(resolved, base::random_name(parts_.random, job::kJobIdLength),
+                         idempotency_key, by);
 }
 
 Result<Job> Controller::submit(const job::JobSpec& spec, const std::string& idempotency_key,
@@ -191,10 +236,11 @@ Result<job::Forecast> Controller::forecast(const job::JobSpec& given,
   int members = 0;
   if (!spec.array.is_none()) {
     MUSTER_TRY(const std::vector<int> indexes, job::indexes_of(spec.array));
+    MUSTER_CHECK(check_siblings(spec, indexes));
     job.spec = job::member_spec(spec, indexes, 0);
     members = static_cast<int>(indexes.size());
   }
-  MUSTER_TRY(job.awaited, resolve_dependencies(job.spec, other_jobs()));
+  MUSTER_TRY(job.awaited, resolve_dependencies(job.spec, other_jobs(), repeated_by(manner)));
   MUSTER_CHECK(placement_->check(job, jobs_.next_sequence()));
   MUSTER_TRY(const job::Project* const project, projects_.table().find(spec.project));
   MUSTER_TRY(const job::ProjectStatus before, projects_.status(spec.project));
@@ -214,6 +260,7 @@ Result<void> Controller::check_made(const job::JobSpec& spec, const std::string&
   job::JobSpec first = spec;
   if (!spec.array.is_none()) {
     MUSTER_TRY(const std::vector<int> indexes, job::indexes_of(spec.array));
+    MUSTER_CHECK(check_siblings(spec, indexes));
     first = job::member_spec(spec, indexes, 0);
   }
   MUSTER_TRY(std::vector<job::AwaitedJob> awaited, resolve_dependencies(first, other_jobs()));
@@ -229,33 +276,49 @@ Result<void> Controller::check_made(const job::JobSpec& spec, const std::string&
 /// are made. kNotFound: a job that it waits for does not exist, or has no member for one of its own.
 Result<job::JobSpec> Controller::resolved_array(const job::JobSpec& spec) const {
   MUSTER_TRY(const std::vector<int> indexes, job::indexes_of(spec.array));
+  MUSTER_CHECK(check_siblings(spec, indexes));
   MUSTER_CHECK(resolve_dependencies(job::member_spec(spec, indexes, 0), other_jobs()));
   job::JobSpec resolved = spec;
+  for (job::Dependency& dependency : resolved.after) {
+    if (dependency.by_member) continue;
+    const auto other = other_jobs().find(dependency, spec.project);
+    if (other) dependency.job = other->id;
+  }
+  return resolved;
+}
+
+/// kNotFound: an array whose members wait for those of another (Dependency::by_member) names an
+/// object that is not an array, or an array without one of its indexes.
+Result<void> Controller::check_siblings(const job::JobSpec& spec,
+                                        const std::vector<int>& indexes) const {
   std::vector<base::Fault> faults;
-  for (size_t i = 0; i < resolved.after.size(); ++i) {
-    job::Dependency& dependency = resolved.after[i];
-    if (!dependency.by_member) {
-      const auto other = other_jobs().find(dependency, spec.project);
-      if (other) dependency.job = other->id;
-      continue;
-    }
+  for (size_t i = 0; i < spec.after.size(); ++i) {
+    const job::Dependency& dependency = spec.after[i];
+    if (!dependency.by_member) continue;
+    const std::string field = "after[" + std::to_string(i) + "].job";
+    bool is_array = false;
     for (const job::Array& array : arrays_->named(dependency.job)) {
-      if (array.spec.project != spec.project) continue;
+      if (array.spec.project != spec.project || array.spec.name != dependency.job) continue;
+      is_array = true;
       MUSTER_TRY(const std::vector<int> siblings, job::indexes_of(array.spec.array));
       const auto missing = std::find_if(indexes.begin(), indexes.end(), [&](int index) {
         return !std::binary_search(siblings.begin(), siblings.end(), index);
       });
       if (missing == indexes.end()) continue;
-      faults.push_back({.field = "after[" + std::to_string(i) + "].job",
+      faults.push_back({.field = field,
                         .what = "array " + name_in_quotes(dependency.job) + " has no member " +
                                 std::to_string(*missing) + ", for which " +
                                 job::member_title(spec.name, *missing) + " would wait"});
     }
+    if (is_array) continue;
+    faults.push_back({.field = field,
+                      .what = "project " + name_in_quotes(spec.project) + " has no array " +
+                              name_in_quotes(dependency.job)});
   }
-  if (faults.empty()) return resolved;
+  if (faults.empty()) return {};
   return Error{.code = ErrorCode::kNotFound,
                .what = "array " + name_in_quotes(spec.name) + " cannot wait for these members",
-               .advice = "give both arrays the same indexes",
+               .advice = "name an array of the same project that has the same indexes",
                .faults = std::move(faults)};
 }
 

@@ -147,6 +147,33 @@ TEST_F(Control, AJobKeepsItsOrigin) {
   EXPECT_EQ(job->origin, origin);
 }
 
+TEST_F(Control, AJobRunsAgainAfterTheJobItWaitedForWasDeleted) {
+  submit(one_task_job("prep"));
+  JobSpec train = one_task_job("train");
+  train.after = {{.job = "prep"}};
+  submit(train);
+  for (const char* const name : {"prep", "train"}) {
+    engine_.end(gang(name), "main", {});
+    settle();
+  }
+  ASSERT_TRUE(controller_->remove("prep"));
+  train.name = "train-2";
+  EXPECT_FALSE(controller_->submit(train, ""));
+
+  const SubmitManner rerun{.origin = job::JobOrigin{.name = "train", .id = job("train").id}};
+  EXPECT_TRUE(controller_->forecast(train, rerun));
+  ASSERT_TRUE(controller_->submit(train, "", {}, rerun));
+  settle();
+
+  EXPECT_EQ(job("train-2").phase, Phase::kRunning);
+  // It has not waited for this job.
+  train.name = "train-3";
+  train.after.push_back({.job = "other"});
+  const auto refused = controller_->submit(train, "", {}, rerun);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().faults.size(), 1U);
+}
+
 TEST_F(Control, TheLauncherWaitsUntilEveryWorkerHasAnswered) {
   submit(mpi_job());
   engine_.answer(gang("dist"), "worker-1");
@@ -350,6 +377,39 @@ TEST_F(Control, TheSameKeyGivesTheSameJob) {
   ASSERT_TRUE(second);
   EXPECT_EQ(first->id, second->id);
   EXPECT_EQ(controller_->jobs().list().size(), 1U);
+}
+
+TEST_F(Control, TheSameKeyForAnotherJobIsRefusedAndNamesWhatDiffers) {
+  const auto first = controller_->submit(one_task_job(), "key");
+  JobSpec other = one_task_job("two");
+  other.environment["LR"] = "0.1";
+
+  for (int i = 0; i < 2; ++i) {
+    const auto second = controller_->submit(other, "key");
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, ErrorCode::kConflict);
+    ASSERT_EQ(second.error().faults.size(), 2U);
+    EXPECT_EQ(second.error().faults[0].field, "name");
+    EXPECT_EQ(second.error().faults[1].field, "environment.LR");
+    make();
+    ASSERT_TRUE(controller_->recover());
+  }
+  JobSpec array = one_task_job();
+  array.array.indexes = "0-1";
+  EXPECT_EQ(controller_->submit_array(array, "key").error().code, ErrorCode::kConflict);
+  EXPECT_EQ(controller_->submit(one_task_job(), "key")->id, first->id);
+  EXPECT_EQ(controller_->jobs().list().size(), 1U);
+}
+
+TEST_F(Control, AJobThatGotANameAndLabelsLaterIsStillTheOneOfItsKey) {
+  submit(one_task_job());
+  const auto first = controller_->submit(one_task_job(), "key", {}, {.name_suffix = true});
+  ASSERT_TRUE(controller_->set_labels("one-2", {{"seen", "yes"}}));
+
+  const auto second = controller_->submit(one_task_job(), "key", {}, {.name_suffix = true});
+
+  ASSERT_TRUE(second);
+  EXPECT_EQ(first->id, second->id);
 }
 
 TEST_F(Control, RefusesANameInUseAndAFaultySpec) {

@@ -321,10 +321,11 @@ Result<void> JobTable::remove(const std::vector<JobEntry*>& entries,
   for (JobEntry* const entry : entries) {
     const std::string id = entry->job.id;
     const JobName name = name_of(entry->job.spec);
+    const base::Time submitted = entry->job.submitted;
     index_.erase(*index_.with_id(id));
     highest_numbers_.name_removed(name.first, name.second);
     entries_.erase(entry->sequence);
-    watchers_.removed(id, name.first, name.second);
+    watchers_.removed(id, name.first, name.second, submitted);
     if (removed_) removed_(id);
   }
   watchers_.feed().call_watchers();

@@ -45,7 +45,7 @@ class Placement {
   /// Updates the answer for a waiting job to the present.
   virtual void explain(const JobEntry& entry, job::Explanation& answer) const = 0;
   /// The waiting jobs in the order in which they are expected to start, suspended jobs last.
-  virtual std::vector<const job::Job*> queue() = 0;
+  virtual std::vector<const job::Job*> queue() const = 0;
   /// The amounts that a waiting job has requested outside of Muster's own scheduler.
   virtual schedule::Amounts requested(const job::Job& job) const = 0;
 

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "control/audit_changes.h"
 #include "control/schedule_view.h"
+#include "job/obstacle.h"
 
 namespace muster::control {
 
@@ -81,15 +82,19 @@ Result<void> ProjectService::remove(const std::string& name, const access::Actor
                  .advice = advice};
   };
   if (name == job::kDefaultProject) {
-    return conflict("it is the default project", "muster project set default --gpus 0 empties it");
+    return conflict("it is the default project",
+                    "every server has it; muster project set default --gpus 0 takes its GPUs away");
   }
   if (projects_.has_children(name)) {
     return conflict("it has projects below it", "delete those first");
   }
   MUSTER_CHECK(parts_.journal.flush());
   if (const int64_t jobs = count_unended(name); jobs > 0) {
-    return conflict("it has " + base::count_text(jobs, "job") + " that have not ended",
-                    "stop them first: muster list --project " + name);
+    Error error = conflict("it has " + base::count_text(jobs, "job") +
+                               (jobs == 1 ? " that has not ended" : " that have not ended"),
+                           "stop them first: muster list --project " + name);
+    error.detail = job::obstacle(job::Obstacle::Kind::kUnendedJobs);
+    return error;
   }
   if (const size_t count = parts_.count_open_objects ? parts_.count_open_objects(name) : 0;
       count > 0) {

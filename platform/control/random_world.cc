@@ -235,7 +235,9 @@ void RandomWorld::change_projects() {
 
 void RandomWorld::ask_questions() {
   static_cast<void>(controller_->explain(any_job()));
-  static_cast<void>(controller_->queue());
+  for (const Job* const waiting : controller_->queue()) {
+    static_cast<void>(controller_->explain(waiting->id));
+  }
   static_cast<void>(controller_->nodes().list());
   static_cast<void>(controller_->projects().list());
   JobSpec spec = any_spec();

@@ -78,22 +78,12 @@ void SchedulerQueue::explain(const JobEntry& entry, job::Explanation& answer) co
   }
 }
 
-std::vector<const Job*> SchedulerQueue::queue() {
-  // A plan updates reasons only when they change. Expected start times are worked out here, for the
-  // first jobs of the list.
-  constexpr size_t kRefreshed = 20;
+std::vector<const Job*> SchedulerQueue::queue() const {
   std::vector<const Job*> jobs;
   std::set<uint64_t> listed;
   for (const std::string& id : book_.scheduler().queue()) {
-    JobEntry* const entry = jobs_.entry_with_id(id);
+    const JobEntry* const entry = jobs_.entry_with_id(id);
     if (entry == nullptr || entry->job.phase != Phase::kQueued) continue;
-    if (jobs.size() < kRefreshed) {
-      schedule::WaitVerdict verdict = book_.scheduler().explain(id, book_.now());
-      if (verdict.constraint != schedule::Constraint::kNone) {
-        entry->job.reason = std::move(verdict.reason);
-        entry->job.may_start = verdict.may_start;
-      }
-    }
     jobs.push_back(&entry->job);
     listed.insert(entry->sequence);
   }

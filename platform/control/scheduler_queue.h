@@ -31,7 +31,7 @@ class SchedulerQueue : public Placement {
   job::Forecast forecast(const job::Job& job, uint64_t sequence, const job::Project& project,
                          const job::ProjectStatus& before) const override;
   void explain(const JobEntry& entry, job::Explanation& answer) const override;
-  std::vector<const job::Job*> queue() override;
+  std::vector<const job::Job*> queue() const override;
   schedule::Amounts requested(const job::Job&) const override { return {}; }
 
   void enqueue(JobEntry& entry, std::chrono::milliseconds delay) override;

@@ -164,6 +164,11 @@ FileTrees Schedules::trees_in_use() const {
 
 // --- requests
 
+std::vector<base::Fault> faults_of_times(const ScheduleSpec& spec) {
+  const auto times = times_of(spec);
+  return times ? std::vector<base::Fault>() : times.error().faults;
+}
+
 Result<Schedules::Held*> Schedules::usable(const std::string& id) const {
   const auto found = schedules_.find(id);
   if (found != schedules_.end()) return found->second.get();
@@ -308,7 +313,8 @@ Result<void> Schedules::remove(const std::string& id, const access::Actor& by) {
   by_name_.erase({spec.project, spec.name});
   const std::string removed = held->schedule.id;
   schedules_.erase(removed);
-  services_.jobs.watchers().removed(removed, name.first, name.second);
+  // A schedule does not outlive its project: the time of its removal belongs to the same project.
+  services_.jobs.watchers().removed(removed, name.first, name.second, services_.jobs.stamp());
   services_.jobs.watchers().feed().call_watchers();
   return {};
 }

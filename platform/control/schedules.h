@@ -77,6 +77,9 @@ struct ScheduleServices {
   std::function<void()> wake;
 };
 
+/// The faults of the cron expression and of the time zone.
+std::vector<base::Fault> faults_of_times(const job::ScheduleSpec& spec);
+
 class Schedules : public JobMaker {
  public:
   explicit Schedules(ScheduleServices services) : services_(std::move(services)) {}

@@ -75,7 +75,7 @@ TEST_F(SecretJobs, AServerWithAnotherKeyStartsNoJobWhoseSecretsItCannotDecrypt) 
   submit(with_secrets(single("one", "red", 1)));
 
   ASSERT_EQ(job("one").phase, Phase::kFailed);
-  EXPECT_NE(words::sentence(job("one").failure->cause).find("sealed with another key"),
+  EXPECT_NE(words::sentence(job("one").failure->cause).find("encrypted with another key"),
             std::string::npos);
   EXPECT_TRUE(engine_.plans.empty());
 }

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
+#include <string>
 
 #include "base/text.h"
 #include "control/unknown_name.h"
+#include "job/array.h"
 #include "job/checker.h"
 #include "job/kubernetes.h"
+#include "job/obstacle.h"
 #include "job/project.h"
 #include "job/spec.h"
+#include "job/spec_table.h"
 #include "job/validate.h"
 #include "launch/plan.h"
 #include "launch/plan_task.h"
@@ -89,7 +94,8 @@ Result<void> check_secrets(const job::JobSpec& spec, const Accounts* accounts) {
   Error error{
       .code = ErrorCode::kNotFound,
       .what = "project " + name_in_quotes(spec.project) + " lacks secrets that the job uses",
-      .advice = "muster secret set NAME --project " + spec.project + " adds one"};
+      .advice = "muster secret set NAME --project " + spec.project + " adds one",
+      .detail = job::obstacle(job::Obstacle::Kind::kNoSecret)};
   const auto look_for = [&](const std::string& name, std::string field) {
     if (accounts != nullptr && accounts->has_secret(spec.project, name)) return;
     error.faults.push_back(
@@ -265,10 +271,25 @@ base::Result<void> check_kubernetes_policy(const job::JobSpec& spec,
   return error;
 }
 
+namespace {
+
+/// job::validate() also checks specs to which the command line has yet to add their array.
+std::vector<base::Fault> faults_of_whole(const job::JobSpec& spec) {
+  std::vector<base::Fault> faults = job::validate(spec);
+  for (size_t i = 0; i < spec.after.size(); ++i) {
+    if (!spec.after[i].by_member || !spec.array.is_none()) continue;
+    faults.push_back({.field = "after[" + std::to_string(i) + "].by_member",
+                      .what = "is for the members of an array; this job is not an array"});
+  }
+  return faults;
+}
+
+}  // namespace
+
 Result<void> check_content(const job::JobSpec& spec, const JobTable& jobs, const Projects& projects,
                            const engine::Engine& engine, const SiteFacts& site,
                            const Accounts* accounts) {
-  if (auto faults = job::validate(spec); !faults.empty()) {
+  if (auto faults = faults_of_whole(spec); !faults.empty()) {
     return Error{.code = ErrorCode::kInvalid,
                  .what = "the specification of the job is invalid",
                  .faults = std::move(faults)};
@@ -289,6 +310,50 @@ Result<void> check_content(const job::JobSpec& spec, const JobTable& jobs, const
   MUSTER_CHECK(check_neighbours(spec, jobs, site.gaps));
   MUSTER_CHECK(check_secrets(spec, accounts));
   return check_trees(spec, site);
+}
+
+namespace {
+
+/// Without indexes, an array has one for each of its lines.
+bool has_same_members(const job::ArraySpec& left, const job::ArraySpec& right) {
+  if (left.is_none() || right.is_none()) return left.is_none() && right.is_none();
+  const auto of_left = job::indexes_of(left);
+  const auto of_right = job::indexes_of(right);
+  return of_left && of_right && *of_left == *of_right && left.lines == right.lines;
+}
+
+}  // namespace
+
+Result<void> check_repetition(const job::JobSpec& given, const job::JobSpec& stored,
+                              bool is_renamed) {
+  job::JobSpec comparable = given;
+  comparable.labels = stored.labels;
+  comparable.annotations = stored.annotations;
+  if (is_renamed) comparable.name = stored.name;
+  // Where a container or pod has these of its own, the program does not see those of the shell.
+  const std::set<std::string> inherited = job::inherited_variables(stored);
+  for (const std::string& name : job::inherited_variables(given)) {
+    const auto known = stored.environment.find(name);
+    if (!inherited.contains(name) || known == stored.environment.end()) continue;
+    comparable.environment[name] = known->second;
+  }
+  if (job::inherits_folder(given) && job::inherits_folder(stored)) {
+    comparable.folder = stored.folder;
+  }
+  if (has_same_members(given.array, stored.array)) comparable.array = stored.array;
+  // An array waits for the ids of jobs: Controller::resolved_array().
+  if (!stored.array.is_none()) comparable.after = stored.after;
+  std::vector<base::Fault> faults;
+  for (std::string& field : job::differing_fields(stored, comparable)) {
+    faults.push_back({.field = std::move(field), .what = "differs"});
+  }
+  if (faults.empty()) return {};
+  return Error{
+      .code = ErrorCode::kConflict,
+      .what = "the idempotency key of job " + name_in_quotes(given.name) +
+              " was used for another submission, " + name_in_quotes(stored.name),
+      .advice = "submit the job with another key; " + name_in_quotes(stored.name) + " is unchanged",
+      .faults = std::move(faults)};
 }
 
 Result<void> check_submission(const job::JobSpec& spec, const JobTable& jobs,

@@ -73,6 +73,9 @@ struct SiteFacts {
   SlurmPolicy slurm;            ///< for engines that submit to Slurm
   KubernetesPolicy kubernetes;  ///< for engines that run pods
   SeparationGaps gaps;          ///< if there are any, one project at a time has jobs
+  /// Jobs of users are isolated from each other and from the server, as those of a server for a team.
+  /// Otherwise jobs that users submitted earlier wait.
+  bool isolates_users = true;
   /// Tasks run under the Unix accounts that users have (access::User::account).
   bool runs_as_accounts = false;
   /// Why jobs cannot run under a Unix account. Not set: no user can have an account.
@@ -99,7 +102,16 @@ base::Result<void> check_submission(const job::JobSpec& spec, const JobTable& jo
                                     const Projects& projects, const engine::Engine& engine,
                                     const SiteFacts& site, const Accounts* accounts);
 
-/// The same without the check of the name.
+/// `given` is a submission with the idempotency key of `stored`, the spec of a job or an array.
+/// Fields that may change after a submission are not compared (labels, the limits of an array), nor
+/// are annotations, which may hold the commit of the submitter's files.
+/// `is_renamed`: the server chooses the name.
+///
+/// Errors: kConflict with a fault for each field in which they differ.
+base::Result<void> check_repetition(const job::JobSpec& given, const job::JobSpec& stored,
+                                    bool is_renamed);
+
+/// The same as check_submission() without the check of the name.
 base::Result<void> check_content(const job::JobSpec& spec, const JobTable& jobs,
                                  const Projects& projects, const engine::Engine& engine,
                                  const SiteFacts& site, const Accounts* accounts);

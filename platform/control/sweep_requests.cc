@@ -205,8 +205,9 @@ void Sweeps::remove_some() {
     return;
   }
   if (is_last) {
+    const base::Time created = entry.record.created;
     entries_.erase(id);
-    parts_.jobs.watchers().removed(id, name.first, name.second);
+    parts_.jobs.watchers().removed(id, name.first, name.second, created);
     parts_.jobs.watchers().feed().call_watchers();
   }
   remove_soon();

@@ -156,6 +156,12 @@ std::optional<ReadFault> RequestReader::read_head() {
   }
   auto target = parse_target(text);
   if (!target) {
+    const std::string_view path(text.data(), std::min(text.find('?'), text.size()));
+    if (parse_target(path)) {
+      return ReadFault{400,
+                       "the request's query is malformed: after each '%' there must be the two hex "
+                       "digits of a byte other than 00"};
+    }
     return ReadFault{400,
                      "the request's target is malformed: it has to be a path, without encoded "
                      "slashes, dot segments and control characters"};

@@ -54,6 +54,22 @@ TEST(RequestReader, KeepsWhatFollowsForTheNextRequest) {
   EXPECT_EQ(reader.take().request.path, "/next");
 }
 
+TEST(RequestReader, ReportsWhetherThePathOrTheQueryIsMalformed) {
+  for (const auto& [target, part] : {std::pair{"/v1/jobs?text=%zz", "query is malformed"},
+                                     std::pair{"/v1/jobs?text=%00", "query is malformed"},
+                                     std::pair{"/v1/jo%2Fbs?text=%zz", "encoded slashes"}}) {
+    RequestReader reader({});
+    ASSERT_EQ(reader.put("GET " + std::string(target) + " HTTP/1.1\r\nhost: h\r\n\r\n"),
+              RequestProgress::kFault);
+    EXPECT_EQ(reader.fault().status, 400);
+    EXPECT_NE(reader.fault().what.find(part), std::string::npos) << reader.fault().what;
+  }
+}
+
+TEST(ReasonPhrase, KnowsTheRedirectOfTheRoot) {
+  EXPECT_EQ(reason_phrase(303), "See Other");
+}
+
 TEST(RequestReader, JoinsABodyThatComesInChunks) {
   RequestReader reader({});
 

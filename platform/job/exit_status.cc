@@ -211,7 +211,7 @@ std::string advice_for(const ExitStatus& status) {
            "interpreter (#!/bin/sh)";
   }
   if (status.signal == 0 && status.code == kNotExecutable) {
-    return "make it executable (chmod +x), or name its interpreter, as in: python3 train.py";
+    return "name an executable file (chmod +x), or its interpreter, as in: python3 train.py";
   }
   return "";
 }

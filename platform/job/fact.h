@@ -354,7 +354,7 @@ using Fact =
                  ImageNotRun, LooksForImages, FetchesImage, ImagesThere, NodeSilence, WorkersLeave,
                  WorkerLost, WorkerJoins, WorkerDidNotJoin, SlurmWaits, SlurmQueue, SlurmState,
                  SlurmEnded, KubernetesEnded, KubernetesWaits, RequestsAllocation, ClusterDecides,
-                 Runs, WaitsForJobs, WaitsUntil, WaitsForSingleton>;
+                 Runs, WaitsForJobs, WaitsUntil, WaitsForSingleton, WaitsForIsolation>;
 
 /// A detail of a reason: the holders of the resources, or a remedy.
 struct Detail {

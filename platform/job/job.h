@@ -97,6 +97,8 @@ struct AwaitedJob {
   bool operator==(const AwaitedJob&) const = default;
 };
 
+inline constexpr size_t kJobIdLength = 12;  ///< letters and digits
+
 struct Job {
   std::string id;  ///< never reused; names its folder
   std::optional<JobOrigin> origin;

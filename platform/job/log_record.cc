@@ -220,6 +220,22 @@ struct LogPattern::Compiled {
   size_t states = 0;                   ///< of the regex
 };
 
+namespace {
+
+std::string pattern_fault_text(const std::regex_error& error) {
+  const auto code = error.code();
+  if (code == std::regex_constants::error_brack) return "a '[' has no ']'";
+  // The library reports "*a" as a parenthesis, too.
+  if (code == std::regex_constants::error_paren) {
+    return "a '(' or ')' has no counterpart, or nothing precedes a '*', '+' or '?'";
+  }
+  if (code == std::regex_constants::error_badbrace) return "a '{' has no count and '}' behind it";
+  if (code == std::regex_constants::error_range) return "a range such as [z-a] is reversed";
+  return error.what();
+}
+
+}  // namespace
+
 Result<LogPattern> LogPattern::compile(const std::string& text) {
   if (text.size() > kMaxPatternBytes) {
     return Error{.code = ErrorCode::kInvalid,
@@ -257,7 +273,7 @@ Result<LogPattern> LogPattern::compile(const std::string& text) {
     if (error.code() == std::regex_constants::error_complexity) {
       return invalid_text(text, "contains a back reference, which is not supported");
     }
-    return invalid_text(text, "is not a pattern: " + std::string(error.what()));
+    return invalid_text(text, "is not a pattern: " + pattern_fault_text(error));
   }
 }
 

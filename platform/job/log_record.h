@@ -29,7 +29,7 @@ struct LogRecord {
   base::Time time;          ///< when the shim read it
   std::string task;         ///< launcher, worker-0, main
   int attempt = 0;          ///< of the job; 0: not known
-  std::string host;         ///< host name of the rank if one is known, else of the task
+  std::string host;         ///< host name of the rank, empty if unknown; else of the task
   std::optional<int> rank;  ///< the MPI rank that printed it, if known
   LogStream stream = LogStream::kOutput;
   std::string text;

@@ -97,6 +97,14 @@ TEST(LogPattern, MatchesAnyBytes) {
   EXPECT_FALSE(found("y", std::string("\xFF\0x", 3)));
 }
 
+TEST(LogPattern, NamesTheMissingBracket) {
+  EXPECT_EQ(LogPattern::compile("[").error().what, "'[' is not a pattern: a '[' has no ']'");
+  EXPECT_EQ(
+      LogPattern::compile("(a").error().what,
+      "'(a' is not a pattern: a '(' or ')' has no counterpart, or nothing precedes a '*', '+' "
+      "or '?'");
+}
+
 TEST(LogPattern, RefusesAnInvalidRegularExpression) {
   for (const char* text : {"(", "[a", "a{2", "*", "\\", "(?<n>a)", "a{3,2}", "a)|(b"}) {
     EXPECT_FALSE(LogPattern::compile(text)) << text;

@@ -128,7 +128,8 @@ std::vector<record::Row> rows_of_room() {
                                       .most = 365 * kDayInMs,
                                       .flag = {.name = "--time-limit",
                                                .value = "TIME",
-                                               .help = "end the job after this time, as in 12h"}}),
+                                               .help = "end the job after this time, as in 12h; a "
+                                                       "number alone is in seconds"}}),
       field<&Scheduling::retries>(
           "retries",
           {.help = "The number of restarts after a failure of the job.",

@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "job/array.h"
 #include "job/checker.h"
+#include "record/difference.h"
 #include "record/field.h"
 
 namespace muster::job {
@@ -431,7 +432,9 @@ const Table& table_of(const Resources*) {
            "cpus",
            {.help = "The number of CPU cores of each task, with at most three decimals.",
             .told = Told::kAlways,
-            .schema = R"({"minimum": 0, "maximum": 65536, "multipleOf": 0.001})",
+            .least = 0,
+            .most = kMaxCpuMilli / 1000,
+            .schema = R"({"multipleOf": 0.001})",
             .flag = {.name = "--cpus",
                      .value = "N",
                      .help = "CPU cores of each worker, as in 4, 0.5 or 500m"}},
@@ -547,6 +550,14 @@ const Table& table_of(const RoleSpec*) {
            {.help = "Variables in addition to those of the job.", .schema = kVariableNames})},
       "The program and resources of the tasks of one role, where they differ from the workers'.");
   return table;
+}
+
+std::vector<std::string> differing_fields(const JobSpec& left, const JobSpec& right) {
+  std::vector<std::string> fields;
+  for (record::Difference& difference : record::differences(left, right)) {
+    fields.push_back(std::move(difference.path));
+  }
+  return fields;
 }
 
 }  // namespace muster::job

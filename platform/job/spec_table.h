@@ -6,6 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "job/spec.h"
 #include "record/table.h"
@@ -41,6 +45,9 @@ record::Words<Success> words_of(const Success*);
 record::Words<Dependency::Condition> words_of(const Dependency::Condition*);
 record::Words<RetryRule::Action> words_of(const RetryRule::Action*);
 record::Words<Volume::Kind> words_of(const Volume::Kind*);
+
+/// The paths of the fields in which two specs differ, as "environment.LR", in the order of the rows.
+std::vector<std::string> differing_fields(const JobSpec& left, const JobSpec& right);
 
 /// FROM:TO[:ro|rw], where FROM is a path (which may be relative), storage/NAME or artifacts;
 /// nothing for any other text. kVolumeForms describes the valid forms.

@@ -10,6 +10,7 @@
 #include "job/log_record.h"
 #include "job/spec.h"
 #include "job/spec_table.h"
+#include "record/input.h"
 
 namespace muster::job {
 
@@ -75,6 +76,60 @@ std::vector<Fault> validate(const JobSpec& spec) {
   check_places_and_times(spec, check);
   check_array(spec, check);
   return check.take();
+}
+
+namespace {
+
+struct DependentFields {
+  std::string_view field;
+  std::vector<std::string_view> dependents;
+};
+
+const std::vector<DependentFields>& dependent_fields() {
+  static const std::vector<DependentFields> all{
+      {"kind",
+       {"command", "worker_command", "workers", "leader", "leader_slots", "parameter_servers",
+        "parameter_server", "evaluators", "evaluator", "chief_is_worker", "allow_launcher_only",
+        "launch", "success", "scheduling.min_workers", "scheduling.resize",
+        "kubernetes.containers"}},
+      {"command", {"leader.command", "parameter_server.command", "evaluator.command"}},
+      {"image",
+       {"user", "registry", "container", "replaces_entrypoint", "command", "leader.command",
+        "parameter_server.command", "evaluator.command"}},
+      {"leader.image",
+       {"container", "replaces_entrypoint", "command", "leader.command", "leader.user",
+        "leader.registry"}},
+      {"parameter_server.image",
+       {"container", "replaces_entrypoint", "parameter_server.command", "parameter_server.user",
+        "parameter_server.registry"}},
+      {"evaluator.image",
+       {"container", "replaces_entrypoint", "evaluator.command", "evaluator.user",
+        "evaluator.registry"}},
+      {"workers", {"scheduling.min_workers"}},
+      {"parameter_servers", {"scheduling.resize"}},
+      {"scheduling.min_workers", {"scheduling.resize"}},
+      {"volumes", {"kubernetes.containers"}},
+      {"kubernetes.claims", {"kubernetes.containers"}},
+  };
+  return all;
+}
+
+}  // namespace
+
+void add_dependents(std::vector<Fault>& unread, std::string_view prefix) {
+  const size_t count = unread.size();
+  for (size_t i = 0; i < count; ++i) {
+    const std::string unread_field = unread[i].field;
+    for (const auto& [field, dependents] : dependent_fields()) {
+      const std::string read = std::string(prefix).append(field);
+      const bool is_unread =
+          record::is_within(unread_field, read) || record::is_within(read, unread_field);
+      if (!is_unread) continue;
+      for (const std::string_view dependent : dependents) {
+        unread.push_back({.field = std::string(prefix).append(dependent)});
+      }
+    }
+  }
 }
 
 namespace {

@@ -26,6 +26,11 @@ inline constexpr int kMaxLabels = 64;
 /// Empty if the spec is valid.
 std::vector<Fault> validate(const JobSpec& spec);
 
+/// Adds to `unread`, the faults of fields that could not be read, the fields whose checks also read
+/// such a field: with its default, validate() would find faults that the user did not make.
+/// `prefix`: the place of the spec in the document, as in "job.".
+void add_dependents(std::vector<Fault>& unread, std::string_view prefix = {});
+
 /// Whether `text` is a DNS label (RFC 1123: a-z, 0-9, '-', a letter or digit at both ends) short
 /// enough to carry "-worker-999" and stay a host name.
 bool is_job_name(std::string_view text);

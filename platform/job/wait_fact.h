@@ -205,4 +205,14 @@ struct WaitsForSingleton {
   }
 };
 
+/// Its owner has an account, and this server does not isolate the jobs of users from each other and
+/// from itself.
+struct WaitsForIsolation {
+  static constexpr std::string_view kKind = "waits_for_isolation";
+  std::string owner;
+
+  bool operator==(const WaitsForIsolation&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("owner", self.owner); }
+};
+
 }  // namespace muster::job

@@ -149,6 +149,7 @@ class OptionalType final : public Type {
     return !*static_cast<const std::optional<T>*>(value);
   }
   const Table* table() const override { return inner_->table(); }
+  const Table* table_of_values() const override { return inner_->table_of_values(); }
   std::vector<std::string> words() const override { return inner_->words(); }
   bool is_flag() const override { return inner_->is_flag(); }
 
@@ -235,6 +236,7 @@ class NamedType final : public Type {
     Schema value = inner_->schema({}, schemas);
     return schema_of_pairs(kIsOptional<T> ? nullable(std::move(value)) : std::move(value));
   }
+  const Table* table_of_values() const override { return inner_->table(); }
 
  private:
   std::shared_ptr<const Type> inner_ = type_for<T>(As::kPlain);

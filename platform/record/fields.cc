@@ -255,10 +255,15 @@ Result<void> read_document(const Value& document, std::string_view noun, const F
   read(fields);
   if (unknown == Unknown::kRefused) fields.refuse_unknown();
   if (faults.empty()) return {};
-  return Error{.code = ErrorCode::kInvalid,
-               .what = "the " + std::string(noun) + " has " + std::to_string(faults.size()) +
-                       (faults.size() == 1 ? " fault" : " faults"),
-               .faults = std::move(faults)};
+  return faulty_document(noun, std::move(faults));
+}
+
+Error faulty_document(std::string_view noun, std::vector<Fault> faults) {
+  return {.code = ErrorCode::kInvalid,
+          .what = "the " + std::string(noun) + " has " + std::to_string(faults.size()) +
+                  (faults.size() == 1 ? " fault" : " faults"),
+          .advice = {},
+          .faults = std::move(faults)};
 }
 
 Result<void> read_document(std::string_view text, std::string_view noun, const Fields::Read& read,

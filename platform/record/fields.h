@@ -126,6 +126,9 @@ class Fields {
   std::vector<std::string> known_;
 };
 
+/// kInvalid: "the spec has 2 faults". `noun` names the document.
+base::Error faulty_document(std::string_view noun, std::vector<base::Fault> faults);
+
 /// Parses `text` and reads its object. kInvalid: the text is not JSON, or `read` noted faults.
 /// `noun` names the document in errors ("spec").
 base::Result<void> read_document(std::string_view text, std::string_view noun,

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "record/rfc3339.h"
+#include "record/table.h"
 
 namespace muster::record {
 
@@ -51,6 +52,32 @@ std::string out_of_range(const std::string& low, const std::string& high) {
   return "is out of range; give " + low + " to " + high;
 }
 
+/// The range that the faults of a number name: the limits of its row are usually narrower than
+/// those of its type.
+std::pair<int64_t, int64_t> range_within(const Input& input, int64_t low, int64_t high,
+                                         int64_t unit = 1) {
+  if (input.notes == nullptr) return {low, high};
+  if (const auto least = input.notes->least) low = std::max(low, *least * unit);
+  if (const auto most = input.notes->most; most && *most < high / unit) high = *most * unit;
+  return {low, high};
+}
+
+void note_range(const Input& input, int64_t low, int64_t high) {
+  const auto [least, most] = range_within(input, low, high);
+  input.note(out_of_range(std::to_string(least), std::to_string(most)));
+}
+
+/// Notes why a floating-point number is not an integer.
+void note_not_whole(const Input& input, int64_t low, int64_t high) {
+  const double number = input.value.is_real() ? input.value.real() : 0.5;
+  if (std::trunc(number) != number) return input.expected("a whole number");
+  const auto [least, most] = range_within(input, low, high);
+  if (number < static_cast<double>(least) || number > static_cast<double>(most)) {
+    return note_range(input, low, high);
+  }
+  input.note("is too large for a number with a fraction or an exponent; write all of its digits");
+}
+
 /// The thousandths of `number`, or nothing if it has more decimals: the parser turns the text of N
 /// thousandths into the nearest double, so `number` must equal that double.
 std::optional<int64_t> thousandths_of(double number) {
@@ -77,8 +104,9 @@ std::optional<int64_t> typed_integer(const Input& input, int64_t low, int64_t hi
     return std::nullopt;
   }
   if (!number || *number < low || *number > high) {
-    input.note(base::shortened(*text) + " is out of range; give " + std::to_string(low) + " to " +
-               std::to_string(high));
+    const auto [least, most] = range_within(input, low, high);
+    input.note(base::shortened(*text) + " " +
+               out_of_range(std::to_string(least), std::to_string(most)));
     return std::nullopt;
   }
   return number;
@@ -176,14 +204,14 @@ std::optional<int64_t> read_integer(const Input& input, int64_t low, int64_t hig
   const bool huge =
       value.is_huge_integer() || (value.is_real() && std::abs(value.real()) >= kPastEveryInteger);
   if (!huge && !is_whole(value)) {
-    input.expected("a whole number");
+    note_not_whole(input, low, high);
     return std::nullopt;
   }
   const int64_t number = huge              ? 0
                          : value.is_real() ? static_cast<int64_t>(value.real())
                                            : value.integer();
   if (huge || number < low || number > high) {
-    input.note(out_of_range(std::to_string(low), std::to_string(high)));
+    note_range(input, low, high);
     return std::nullopt;
   }
   return number;
@@ -200,7 +228,8 @@ std::optional<int64_t> read_milli(const Input& input, int64_t low, int64_t high)
   const bool huge = std::abs(number) > static_cast<double>(kMostWithDecimals);
   const std::optional<int64_t> thousandths = huge ? std::nullopt : thousandths_of(number);
   if (huge || (thousandths && (*thousandths < low || *thousandths > high))) {
-    input.note(out_of_range(base::format_milli(low), base::format_milli(high)));
+    const auto [least, most] = range_within(input, low, high, 1000);
+    input.note(out_of_range(base::format_milli(least), base::format_milli(most)));
     return std::nullopt;
   }
   if (!thousandths) input.note("has more than three decimals");

@@ -49,12 +49,16 @@ enum class Form {
   kStore,  ///< the wire form, with fields that are only stored and without those only sent
 };
 
+struct Notes;
+
 /// Refers to its parts, and lives on the stack while one value is read.
 struct Input {
   const Value& value;
   const Path& path;
   std::vector<base::Fault>& faults;
   Form form = Form::kWire;
+  /// Of the value's row, whose limits the fault of a number names; nullptr: it has no row.
+  const Notes* notes = nullptr;
 
   /// Adds a fault of this value. A document has at most a hundred faults.
   void note(std::string what) const;
@@ -69,6 +73,7 @@ struct Input {
   Input at(const Value& inner, const Path& inner_path) const {
     return {inner, inner_path, faults, form};
   }
+  Input with(const Notes& of_row) const { return {value, path, faults, form, &of_row}; }
 };
 
 // Each of these returns nothing, and notes a fault, if the value is not of its type.

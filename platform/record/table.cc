@@ -94,8 +94,8 @@ void Table::read(const Input& input, void* record) const {
     if (!is_unset) {
       void* member = row.member_of(record);
       const bool is_list = row.type->element() != nullptr;
-      read_short(input.at(*given[i], path), is_list ? nullptr : row.notes.shorthand, *row.type,
-                 member);
+      read_short(input.at(*given[i], path).with(row.notes), is_list ? nullptr : row.notes.shorthand,
+                 *row.type, member);
       if (row.notes.normalise != nullptr) row.notes.normalise(member);
     } else if (row.notes.need == Need::kRequired ||
                (row.notes.need == Need::kOnWire && input.form != Form::kHuman)) {
@@ -161,6 +161,105 @@ base::Result<void> read_text_into(std::string_view text, std::string_view noun, 
   return read_document(text, noun, [&](Fields& fields) { fields.record(table, record); });
 }
 
+namespace {
+
+struct StepOfPath {
+  std::string_view name;
+  std::string_view index;  ///< "[2]", if the part has one
+};
+
+/// Takes the first part off a path: "after[2].job".
+StepOfPath take_step(std::string_view& path) {
+  const size_t end = std::min(path.find('.'), path.size());
+  const std::string_view part = path.substr(0, end);
+  path.remove_prefix(std::min(end + 1, path.size()));
+  const size_t bracket = std::min(part.find('['), part.size());
+  return {.name = part.substr(0, bracket), .index = part.substr(bracket)};
+}
+
+const Row* row_in_either_form(const Table& table, std::string_view name) {
+  const Row* const row = table.find(name, Form::kWire);
+  return row != nullptr ? row : table.find(name, Form::kHuman);
+}
+
+/// The table of the part after `row`; nullptr: no further part has a row.
+const Table* table_behind(const Row& row, const StepOfPath& step) {
+  if (step.index.empty()) return row.type->table();
+  return row.type->element() == nullptr ? nullptr : row.type->element()->table();
+}
+
+/// path_in(), and for an unknown name the nearest known one if `corrects`.
+std::string renamed(Form form, const Table& table, std::string_view path, bool corrects) {
+  std::string out;
+  const Table* within = &table;
+  while (within != nullptr && !path.empty()) {
+    const std::string_view before = path;
+    const StepOfPath step = take_step(path);
+    const Row* row = row_in_either_form(*within, step.name);
+    if (row == nullptr && corrects) {
+      const std::string near = base::nearest(step.name, within->names(Form::kWire));
+      row = within->find(near, Form::kWire);
+    }
+    if (!out.empty()) out += '.';
+    if (row == nullptr) return out.append(before);
+    out.append(row->name_in(form)).append(step.index);
+    const Table* const values = row->type->table_of_values();
+    if (values != nullptr && !path.empty()) {
+      const StepOfPath key = take_step(path);
+      out.append(".").append(key.name).append(key.index);
+    }
+    within = values != nullptr ? values : table_behind(*row, step);
+  }
+  if (path.empty()) return out;
+  return out.append(".").append(path);
+}
+
+/// An unread element makes the whole list unread.
+std::string_view list_around(std::string_view field) {
+  return field.substr(0, field.find('['));
+}
+
+bool follows_from(std::string_view field, const std::vector<Fault>& unread) {
+  return std::any_of(unread.begin(), unread.end(), [&](const Fault& fault) {
+    return is_within(field, list_around(fault.field)) || is_within(fault.field, field);
+  });
+}
+
+}  // namespace
+
+std::string path_in(Form form, const Table& table, std::string_view path) {
+  return renamed(form, table, path, false);
+}
+
+Error with_names_in(Form form, const Table& table, Error error) {
+  for (Fault& fault : error.faults) fault.field = path_in(form, table, fault.field);
+  return error;
+}
+
+void add_validation(std::vector<Fault>& faults, const Table& table,
+                    const std::function<std::vector<Fault>(std::vector<Fault>& unread)>& validate) {
+  std::vector<Fault> unread;
+  for (const Fault& fault : faults) {
+    unread.push_back({.field = renamed(Form::kHuman, table, fault.field, true)});
+  }
+  std::vector<Fault> found = validate(unread);
+  for (Fault& fault : found) {
+    if (follows_from(path_in(Form::kHuman, table, fault.field), unread)) continue;
+    fault.field = path_in(Form::kWire, table, fault.field);
+    faults.push_back(std::move(fault));
+  }
+}
+
+base::Result<void> read_text_into(
+    std::string_view text, std::string_view noun, const Table& table, void* record,
+    const std::function<std::vector<Fault>(std::vector<Fault>& unread)>& validate) {
+  auto read = read_text_into(text, noun, table, record);
+  if (read || read.error().faults.empty()) return read;
+  std::vector<Fault> faults = std::move(read).error().faults;
+  add_validation(faults, table, validate);
+  return faulty_document(noun, std::move(faults));
+}
+
 base::Result<void> read_list_into(std::string_view text, std::string_view name, const Table& table,
                                   const std::function<void*()>& add) {
   return read_document(text, "list of " + std::string(name), [&](Fields& fields) {
@@ -206,7 +305,8 @@ void assign(const Table& table, void* record, std::string_view key, const Value&
     const Input input{value, path, faults, Form::kHuman};
     if (dot == std::string_view::npos) {
       const bool is_list = row->type->element() != nullptr;
-      read_short(input, is_list ? nullptr : row->notes.shorthand, *row->type, member);
+      read_short(input.with(row->notes), is_list ? nullptr : row->notes.shorthand, *row->type,
+                 member);
       if (row->notes.normalise != nullptr) row->notes.normalise(member);
       return;
     }

@@ -243,6 +243,44 @@ base::Result<std::vector<T>> list_from_json(std::string_view text, std::string_v
 void assign(const Table& table, void* record, std::string_view key, const Value& value,
             std::vector<base::Fault>& faults);
 
+/// The path of a field as documents of this form name it: "resources.memory" is
+/// "resources.memory_bytes" on the wire. `path` may have the names of either form. From the first
+/// part that no row has, the path is kept.
+std::string path_in(Form form, const Table& table, std::string_view path);
+
+/// `error`, whose faults name the fields of `table` as documents of this form do.
+base::Error with_names_in(Form form, const Table& table, base::Error error);
+
+/// Validates a value in which the fields of the faults `unread` could not be read, and have their
+/// defaults. Returns faults by the names of job files. May add fields to `unread` whose checks
+/// depend on such a field.
+template <class T>
+using Validation =
+    std::function<std::vector<base::Fault>(const T& value, std::vector<base::Fault>& unread)>;
+
+/// Adds to the faults of a document of `table` those that validation finds in the fields that could
+/// be read. Faults within or around an unread field are left out, so that each is the user's.
+void add_validation(
+    std::vector<base::Fault>& faults, const Table& table,
+    const std::function<std::vector<base::Fault>(std::vector<base::Fault>& unread)>& validate);
+
+/// As read_text_into(). If the text has faults, it has those of `validate` as well.
+base::Result<void> read_text_into(
+    std::string_view text, std::string_view noun, const Table& table, void* record,
+    const std::function<std::vector<base::Fault>(std::vector<base::Fault>& unread)>& validate);
+
+/// As from_json(). If the text has faults, it has those of `validate` as well; a value that could be
+/// read is not validated.
+template <class T>
+base::Result<T> from_json(std::string_view text, std::string_view noun,
+                          const Validation<T>& validate) {
+  T value;
+  MUSTER_CHECK(
+      read_text_into(text, noun, table_for<T>(), &value,
+                     [&](std::vector<base::Fault>& unread) { return validate(value, unread); }));
+  return value;
+}
+
 /// A row that can be reached from a table without passing a list or a map.
 struct Place {
   std::string path;  ///< "scheduling.priority"

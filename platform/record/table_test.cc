@@ -103,6 +103,53 @@ Lines faults_of(const Json& document, Form form, Cart cart = {}) {
   return lines_of(faults);
 }
 
+TEST(Table, NamesAFieldAsEachFormDoes) {
+  const std::pair<const char*, const char*> paths[] = {
+      {"spare.weight", "spare.weight_bytes"},
+      {"wheels[1].weight", "wheels[1].weight_bytes"},
+      {"rest", "rest_ms"},
+      {"riders[0]", "riders[0]"},
+      {"notes.rest", "notes.rest"},
+      {"nosuch.rest", "nosuch.rest"},
+      {"", ""},
+  };
+  for (const auto& [human, wire] : paths) {
+    EXPECT_EQ(path_in(Form::kWire, table_for<Cart>(), human), wire);
+    EXPECT_EQ(path_in(Form::kWire, table_for<Cart>(), wire), wire);
+    EXPECT_EQ(path_in(Form::kHuman, table_for<Cart>(), wire), human);
+  }
+}
+
+TEST(Table, TheFaultOfANumberNamesTheLimitsOfItsRow) {
+  EXPECT_EQ(faults_of({{"name", "c"}, {"seats", 3'000'000'000}}, Form::kWire),
+            Lines{"seats: is out of range; give 0 to 9"});
+  EXPECT_EQ(faults_of({{"name", "c"}, {"seats", "3000000000"}}, Form::kHuman),
+            Lines{"seats: 3000000000 is out of range; give 0 to 9"});
+  EXPECT_EQ(faults_of({{"name", "c"}, {"seats", 1e18}}, Form::kWire),
+            Lines{"seats: is out of range; give 0 to 9"});
+}
+
+TEST(Table, ReportsTheFaultsOfValidationInTheFieldsThatCouldBeRead) {
+  const auto read = from_json<Cart>(
+      R"({"name":"c","seat":1,"spare":{"weight_bytes":"x","name":"s"},"rest_ms":5,"load":1})",
+      "cart", [](const Cart&, std::vector<base::Fault>& unread) {
+        unread.push_back({.field = "load"});
+        std::vector<base::Fault> faults;
+        for (const char* const field :
+             {"seats", "spare", "spare.weight", "spare.name", "rest", "load"}) {
+          faults.push_back({.field = field, .what = "is wrong"});
+        }
+        return faults;
+      });
+
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().what, "the cart has 4 faults");
+  EXPECT_EQ(lines_of(read.error().faults),
+            (Lines{"spare.weight_bytes: must be a whole number, not text",
+                   "seat: is not a field; did you mean 'seats'?", "spare.name: is wrong",
+                   "rest_ms: is wrong"}));
+}
+
 TEST(Table, WritesEachUnitAndOmitsDefaults) {
   EXPECT_EQ(Json::parse(to_json(Cart{.name = "c", .key = "k"})),
             Json({{"name", "c"}, {"seats", 2}, {"summary", "c with 2 seats"}}));

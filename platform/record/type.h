@@ -44,6 +44,8 @@ class Type {
   virtual bool is_absent(const void*) const { return false; }
   /// Of a document within a document.
   virtual const Table* table() const { return nullptr; }
+  /// Of a map of names to documents.
+  virtual const Table* table_of_values() const { return nullptr; }
   /// Of a list: the type of its elements.
   virtual const Type* element() const { return nullptr; }
   /// Of an enumeration.

@@ -12,6 +12,7 @@
 
 #include "access/audit.h"
 #include "api/account_wire.h"
+#include "api/wire.h"
 #include "control/unknown_name.h"
 #include "server/page.h"
 #include "server/router.h"
@@ -217,10 +218,18 @@ Result<std::vector<std::string>> projects_for(const Controller& controller, cons
   return projects;
 }
 
+std::vector<base::Fault> faults_of_request(const api::TokenRequest& request) {
+  return control::faults_of_token({.description = request.description,
+                                   .ceiling = request.ceiling,
+                                   .projects = request.projects,
+                                   .lifetime = request.lifetime});
+}
+
 RouteAnswer create_token(Accounts& accounts, const Controller& controller, const base::Clock& clock,
                          const ApiCall& call) {
   const Identity& who = call.who;
-  MUSTER_TRY(const api::TokenRequest request, api::token_request_from_json(call.request.body));
+  MUSTER_TRY(const api::TokenRequest request,
+             api::token_request_from_json(call.request.body, faults_of_request));
   const std::string user = request.user.empty() ? who.user : request.user;
   if (user != who.user && !is_server_admin(who)) return others_tokens();
   if (who.ceiling < Role::kMember) {
@@ -229,15 +238,16 @@ RouteAnswer create_token(Accounts& accounts, const Controller& controller, const
                  .advice = "use a token whose ceiling is member or admin"};
   }
   MUSTER_TRY(std::vector<std::string> projects, projects_for(controller, who, request.projects));
-  MUSTER_TRY(const control::IssuedToken issued,
-             accounts.issue({.user = user,
-                             .kind = TokenKind::kApi,
-                             .description = request.description,
-                             .ceiling = std::min(request.ceiling, who.ceiling),
-                             .projects = std::move(projects),
-                             .lifetime = bounded_lifetime(accounts, clock, who, request.lifetime)},
-                            call.actor()));
-  return json_answer(201, new_token_json(issued));
+  const auto issued =
+      accounts.issue({.user = user,
+                      .kind = TokenKind::kApi,
+                      .description = request.description,
+                      .ceiling = std::min(request.ceiling, who.ceiling),
+                      .projects = std::move(projects),
+                      .lifetime = bounded_lifetime(accounts, clock, who, request.lifetime)},
+                     call.actor());
+  if (!issued) return api::with_api_names<api::TokenRequest>(issued.error());
+  return json_answer(201, new_token_json(*issued));
 }
 
 RouteAnswer revoke(Accounts& accounts, const ApiCall& call) {

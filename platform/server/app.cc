@@ -37,23 +37,51 @@ std::string_view media_type_of(std::string_view route) {
   return route.ends_with("/chunks") ? api::kChunksType : "application/json";
 }
 
-bool is_of_type_or_unsaid(const http::Request& request, std::string_view type) {
-  const auto said = request.headers.find("content-type");
-  if (said == request.headers.end()) return true;
-  const std::string& value = said->second;
-  std::string media = value.substr(0, value.find(';'));
-  while (!media.empty() && media.back() == ' ') media.pop_back();
-  return media == type;
+constexpr std::string_view kBlank = " \t";
+
+/// The value of a parameter of a media type (RFC 9110, 5.6.6), in lower case: of "charset" in
+/// `application/json; charset="UTF-8"`. Empty: there is no such parameter.
+std::string parameter_of_type(const std::string& content_type, std::string_view name) {
+  std::vector<std::string> parts = base::split(content_type, ';');
+  if (!parts.empty()) parts.erase(parts.begin());  // the type itself
+  for (const std::string& part : parts) {
+    const size_t equals = std::min(part.find('='), part.size());
+    if (!base::same_but_for_case(base::trimmed(part.substr(0, equals), kBlank), name)) continue;
+    return base::lower_case(base::trimmed(part.substr(equals), "= \t\""));
+  }
+  return "";
 }
 
-Response wrong_type(std::string_view type) {
+Response unsupported(std::string what, std::string advice) {
   constexpr int kUnsupportedMediaType = 415;
+  return problem(
+      {.code = ErrorCode::kInvalid, .what = std::move(what), .advice = std::move(advice)},
+      kUnsupportedMediaType);
+}
+
+/// Why a body that claims to be of another type than the route's, of another charset or compressed
+/// is not read; nothing if the headers permit it.
+std::optional<Response> refusal_of_type(const http::Request& request, std::string_view type) {
   const std::string right(type);
-  return problem({.code = base::ErrorCode::kInvalid,
-                  .what = "the body of this request is " +
-                          (type == api::kChunksType ? "bytes (" + right + ")" : "JSON"),
-                  .advice = "send 'content-type: " + right + "', or none"},
-                 kUnsupportedMediaType);
+  const std::string content_type = header(request, "content-type");
+  const std::string_view media = std::string_view(content_type).substr(0, content_type.find(';'));
+  if (!content_type.empty() && !base::same_but_for_case(base::trimmed(media, kBlank), type)) {
+    return unsupported("the body of this request is " +
+                           (type == api::kChunksType ? "bytes (" + right + ")" : "JSON"),
+                       "send 'content-type: " + right + "', or none");
+  }
+  const std::string charset = parameter_of_type(content_type, "charset");
+  if (type != api::kChunksType && !charset.empty() && charset != "utf-8" && charset != "us-ascii") {
+    return unsupported("JSON is UTF-8, and the charset of this body is " + base::in_quotes(charset),
+                       "send the body in UTF-8, without a charset");
+  }
+  const std::string coding = header(request, "content-encoding");
+  if (coding.empty() || base::same_but_for_case(coding, "identity")) return std::nullopt;
+  Response refusal = unsupported(
+      "the content-encoding " + base::in_quotes(coding) + " of this body is not supported",
+      "send the body without a content-encoding");
+  refusal.headers["accept-encoding"] = "identity";
+  return refusal;
 }
 
 Response takes_no_body() {
@@ -125,6 +153,8 @@ void App::set_options(const AppOptions& options) {
   options_.log_requests = options.log_requests;
   options_.session_lifetime = options.session_lifetime;
   options_.machine_types = options.machine_types;
+  options_.config_changed = options.config_changed;
+  options_.need_restart = options.need_restart;
   authenticator_.set_options(limits_of(options_));
 }
 
@@ -159,8 +189,8 @@ void App::take(http::Request request, Respond respond) {
   respond = answering(call, found.route, std::move(respond));
   if (!who) return respond(who.error());
   // An unknown route accepts no type, so 404 is answered first.
-  if (found.handler != nullptr && !is_of_type_or_unsaid(call.request, type)) {
-    return respond(wrong_type(type));
+  if (found.handler != nullptr) {
+    if (auto refusal = refusal_of_type(call.request, type)) return respond(*std::move(refusal));
   }
   router_.handle(std::move(call), std::move(respond));
 }
@@ -236,6 +266,7 @@ void App::add_routes() {
                   info.state_folder = options_.state_folder;
                   info.address = options_.address;
                   info.config_changed = options_.config_changed && options_.config_changed();
+                  info.need_restart = options_.need_restart;
                   info.on_demand = options_.idle_exit.has_value();
                   info.settings = options_.settings;
                 }
@@ -262,7 +293,7 @@ void App::add_routes() {
   add_what_if_route(router_, parts_.controller, background_);
   add_node_routes(router_, parts_.controller);
   add_machine_route(router_, options_.machine_types);
-  add_tree_routes(router_, parts_.controller, parts_.trees, background_);
+  add_tree_routes(router_, parts_.controller, parts_.trees, parts_.clock, background_);
   add_account_routes(router_, parts_.accounts, parts_.controller, parts_.clock,
                      options_.session_lifetime);
   add_audit_routes(router_, parts_.accounts, parts_.controller);

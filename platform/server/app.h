@@ -92,6 +92,7 @@ struct AppOptions {
   std::string address;  ///< HOST:PORT where others reach the server; empty: the unix socket alone
   /// Whether the configuration file has been written since it was read; empty: there is none.
   std::function<bool()> config_changed = {};
+  std::vector<std::string> need_restart = {};        ///< see api::ServerInfo
   std::map<std::string, std::string> settings = {};  ///< see api::ServerInfo
   /// The server exits when nothing ran and no request came for this long. Absent: never.
   std::optional<std::chrono::milliseconds> idle_exit;

@@ -48,7 +48,8 @@ class EventHorizon {
 /// The events of the jobs that the caller sees, as server-sent events: one "event" for each line of
 /// their histories, in the order of time, which is also the id.
 ///
-/// A job's history contains only its last events; a reader that is slower misses some.
+/// A job's history contains only its last events; a reader that is slower misses some, and those of
+/// jobs that were deleted in between.
 ///
 /// A stream that begins in the past examines all jobs. Few of them are unpacked in one turn of the
 /// loop, and none stays unpacked.

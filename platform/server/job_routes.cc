@@ -12,6 +12,7 @@
 #include "api/job_query.h"
 #include "api/routes.h"
 #include "api/wire.h"
+#include "job/spec_table.h"
 #include "job/validate.h"
 #include "server/listed_objects.h"
 #include "server/router.h"
@@ -71,10 +72,16 @@ Result<control::SubmitManner> manner_of(const ApiCall& call, const Sight& sight)
   return manner;
 }
 
+/// For an answer about a spec: without the names that the caller may not see, and with the API's
+/// names of fields.
+Error refused_spec(const Sight& sight, const Error& error) {
+  return api::with_api_names<job::JobSpec>(sight.redacted(error));
+}
+
 RouteAnswer forecast(const Controller& controller, const Sight& sight, const job::JobSpec& spec,
                      const control::SubmitManner& manner) {
   const auto forecast = controller.forecast(spec, manner);
-  if (!forecast) return sight.redacted(forecast.error());
+  if (!forecast) return refused_spec(sight, forecast.error());
   return json_answer(200, api::forecast_to_json(sight.redacted(*forecast)));
 }
 
@@ -86,7 +93,7 @@ Error used_for_unseen(const std::string& object) {
 }
 
 RouteAnswer submitted(const Sight& sight, const Result<job::Job>& job) {
-  if (!job) return sight.redacted(job.error());
+  if (!job) return refused_spec(sight, job.error());
   if (sight.sees(*job)) return job_answer(201, sight, *job);
   return used_for_unseen("a job");
 }
@@ -100,7 +107,7 @@ RouteAnswer submit_array(Controller& controller, const Sight& sight, const job::
                          const std::string& key, const control::SubmitManner& manner,
                          const ApiCall& call) {
   auto array = controller.submit_array(spec, key, call.actor(), manner);
-  if (!array) return sight.redacted(array.error());
+  if (!array) return refused_spec(sight, array.error());
   return submitted(sight, *std::move(array));
 }
 
@@ -109,10 +116,13 @@ RouteAnswer submit_array(Controller& controller, const Sight& sight, const job::
 RouteAnswer dry_run_of(Controller& controller, const Sight& sight, const job::JobSpec& spec,
                        const std::string& key, const control::SubmitManner& manner) {
   if (spec.array.is_none()) {
-    MUSTER_TRY(const job::Job* const known, controller.submitted_with(spec, key));
-    if (known != nullptr) return submitted(sight, Result<job::Job>(*known));
-  } else if (auto known = controller.arrays().with_key(key)) {
-    return submitted(sight, *std::move(known));
+    const auto known = controller.submitted_with(spec, key, manner);
+    if (!known) return refused_spec(sight, known.error());
+    if (*known != nullptr) return submitted(sight, Result<job::Job>(**known));
+  } else {
+    auto known = controller.array_submitted_with(spec, key, manner);
+    if (!known) return refused_spec(sight, known.error());
+    if (*known) return submitted(sight, **std::move(known));
   }
   return forecast(controller, sight, spec, manner);
 }
@@ -122,7 +132,7 @@ void submit(Controller& controller, const ApiCall& call, const Respond& respond)
   const auto spec = api::spec_from_json(call.request.body);
   if (!spec) return respond(problem(spec.error()));
   const Sight sight(controller, call.who);
-  const auto allowed = sight.project(spec->project, Role::kMember);
+  const auto allowed = sight.project_of_spec(spec->project, Role::kMember);
   if (!allowed) return respond(problem(allowed.error()));
   const auto may_run = sight.may_run_in(spec->sandbox);
   if (!may_run) return respond(problem(may_run.error()));
@@ -218,8 +228,20 @@ RouteAnswer queue(Controller& controller, const ApiCall& call) {
   bool has_next = jobs.size() > limit;
   if (has_next) jobs.resize(limit);
   has_next = leave_off_what_is_too_much(jobs) || has_next;
+  // A plan notes reasons only when they change, and no expected start: the first jobs of the queue
+  // get those of now, in the answer alone.
+  constexpr size_t kRefreshed = 20;
   std::deque<job::Job> copies;  // elements keep their addresses
-  for (const job::Job*& job : jobs) job = &copies.emplace_back(sight.shown(*job));
+  for (const job::Job*& job : jobs) {
+    job::Job copy = *job;
+    if (query.cursor.empty() && copies.size() < kRefreshed) {
+      if (auto now = controller.explain(copy.id)) {
+        copy.reason = std::move(now->reason);
+        copy.may_start = now->may_start;
+      }
+    }
+    job = &copies.emplace_back(sight.shown(std::move(copy)));
+  }
   return json_answer(200, api::job_page_to_json(jobs, has_next ? jobs.back()->id : ""));
 }
 

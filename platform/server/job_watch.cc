@@ -114,9 +114,7 @@ void JobWatchStream::append_change(std::string& text, const Sight& sight,
                                    const ChangeFeed::Change& change) const {
   const std::string id = to_string(at_);
   if (change.removed) {
-    const bool shown =
-        filter_.takes(change.project, change.name) && sight.sees_project(change.project);
-    if (!shown) return;
+    if (!filter_.takes(change.project, change.name) || !sight.saw(change)) return;
     return http::append_event(
         text, api::kRemovedEvent,
         api::removed_job_to_json(

@@ -27,12 +27,23 @@ using logs::LogIndex;
 
 struct LogOfTask {
   std::string job;  ///< its id
+  std::string name;
   int attempt = 0;
   std::string task;
   std::string host;
 
   bool operator==(const LogOfTask&) const = default;
 };
+
+/// A task that has not been started, or that could not be, has no log.
+base::Error no_log_of(const LogOfTask& log, base::Error error) {
+  if (error.code != base::ErrorCode::kNotFound) return error;
+  const std::string attempt =
+      log.attempt > 0 ? " in attempt " + std::to_string(log.attempt) + " of" : " of";
+  return {.code = base::ErrorCode::kNotFound,
+          .what = "task '" + log.task + "'" + attempt + " job '" + log.name + "' has no log",
+          .advice = "a task has a log once it was started: muster get " + log.name};
+}
 
 /// All searches share a thread: a pattern may take minutes for a log of gigabytes.
 constexpr std::chrono::seconds kLongestSearch{2};
@@ -48,10 +59,11 @@ class LogWindows {
   Result<void> ask(const LogOfTask& log,
                    std::function<Result<Answer>(LogIndex&, engine::LogCursor&)> work,
                    std::function<void(Result<Answer>)> done) {
-    MUSTER_TRY(auto cursor, controller_.open_log(log.job, log.attempt, log.task));
+    auto cursor = controller_.open_log(log.job, log.attempt, log.task);
+    if (!cursor) return no_log_of(log, std::move(cursor).error());
     MUSTER_TRY(const std::shared_ptr<LogIndex> index, index_of(log));
     const auto answer = std::make_shared<std::optional<Result<Answer>>>();
-    const auto shared = std::shared_ptr<engine::LogCursor>(std::move(cursor));
+    const auto shared = std::shared_ptr<engine::LogCursor>(*std::move(cursor));
     background_.run([index, shared, answer, work] { answer->emplace(work(*index, *shared)); },
                     [this, index, answer, done] {
                       if (!**answer) forget(index);
@@ -102,6 +114,7 @@ Result<LogOfTask> log_at(const control::Controller& controller, const ApiCall& c
                        .what = "job '" + job->spec.name + "' has no task yet"};
   }
   return LogOfTask{.job = job->id,
+                   .name = job->spec.name,
                    .attempt = place.attempt.value_or(job->attempt),
                    .task = task->name,
                    .host = task->hostname};

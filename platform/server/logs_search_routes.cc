@@ -51,8 +51,6 @@ class SearchParameters {
         take_number(name, value, kMostHits, search_.hits);
       } else if (name == "jobs") {
         take_number(name, value, kMostSearched, search_.most_jobs);
-      } else if (name == "sort" || name == "limit" || name == "cursor" || name == "count") {
-        faults_.push_back({.field = name, .what = "cannot be used in a search"});
       } else {
         of_jobs_.add(name, value);
       }

@@ -7,6 +7,7 @@
 #include "api/routes.h"
 #include "api/wire.h"
 #include "base/text.h"
+#include "server/route_parameters.h"
 #include "server/sight.h"
 
 namespace muster::server {
@@ -107,6 +108,15 @@ void Router::handle(ApiCall call, http::Respond respond) const {
                                     : problem(nothing_at(call.request.path)));
   }
   if (const auto refused = refusal(found.permission, call.who)) return respond(problem(*refused));
+  // Monitors append parameters of their own, such as ?verbose. These routes change nothing.
+  const bool is_for_monitors = found.route == api::kHealthPath || found.route == api::kReadyPath ||
+                               found.route == api::kMetricsPath;
+  auto faults = is_for_monitors
+                    ? std::vector<base::Fault>()
+                    : faults_of_parameters(call.request.method, found.route, call.request.query);
+  if (!faults.empty()) {
+    return respond(problem(api::wrong_query("the query is invalid", std::move(faults))));
+  }
   call.path = std::move(found.path);
   (*found.handler)(call, std::move(respond));
 }

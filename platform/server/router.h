@@ -106,8 +106,9 @@ class Router {
   Found find(std::string_view method, std::string_view path) const;
 
   /// Finds the route of `call`, fills in its path, and calls its handler if the caller may use it.
-  /// Answers 404 for an unknown path, 405 for a known path with another method, and 403 for a
-  /// caller without permission. REQUIRES: call.who is known, or the route is for anybody.
+  /// Answers 404 for an unknown path, 405 for a known path with another method, 403 for a caller
+  /// without permission, and 400 for parameters that the API's document does not declare for the
+  /// route, except on those for monitors (/healthz, /readyz, /metrics). REQUIRES: call.who is known, or the route is for anybody.
   void handle(ApiCall call, http::Respond respond) const;
 
   /// "GET /v1/jobs/{name}", for tests that check all routes.

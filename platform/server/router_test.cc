@@ -20,7 +20,8 @@ struct GivenAnswer {
 };
 
 GivenAnswer ask(const std::string& method, const std::string& path,
-                const Identity& who = access::local_identity("ada")) {
+                const Identity& who = access::local_identity("ada"),
+                const http::Query& query = {}) {
   GivenAnswer answer;
   Router router;
   const auto ok = [&](const ApiCall& call, const http::Respond& respond) {
@@ -33,7 +34,7 @@ GivenAnswer ask(const std::string& method, const std::string& path,
   router.add("DELETE", "/v1/jobs/{name}", Permission::kSignedIn, ok);
   router.add("GET", "/v1/users", Permission::kServerViewer, ok);
   router.add("POST", "/v1/users", Permission::kServerAdmin, ok);
-  router.handle({.request = {.method = method, .path = path}, .who = who},
+  router.handle({.request = {.method = method, .path = path, .query = query}, .who = who},
                 [&](const http::Response& response) {
                   answer.status = response.status;
                   answer.body = response.body;
@@ -78,6 +79,21 @@ TEST(Router, AdmitsEachCallerToTheRoutesOfItsRole) {
     EXPECT_EQ(ask(each.method, each.path, each.who).status, each.status)
         << each.method << " " << each.path << " " << each.who.user;
   }
+}
+
+TEST(Router, RefusesUnknownAndRepeatedParametersAtOnce) {
+  const Identity ada = access::local_identity("ada");
+
+  const GivenAnswer refused =
+      ask("DELETE", "/v1/jobs/dist", ada, {{"projct", "a"}, {"project", "a"}, {"project", "b"}});
+
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.name, "") << "the handler was called";
+  EXPECT_NE(refused.body.find("is not a parameter; did you mean 'project'?"), std::string::npos)
+      << refused.body;
+  EXPECT_NE(refused.body.find("is given 2 times; give it once"), std::string::npos) << refused.body;
+  EXPECT_EQ(ask("DELETE", "/v1/jobs/dist", ada, {{"project", "a"}}).status, 200);
+  EXPECT_EQ(ask("GET", "/v1/jobs", ada, {{"label", "a"}, {"label", "b"}}).status, 200);
 }
 
 TEST(Router, NamesTheMissingRole) {

@@ -79,7 +79,7 @@ void add_schedule_routes(Router& router, control::Controller& controller);
 /// /v1/projects/{name}/chunks and trees.                              tree_routes.cc
 /// `trees` is used on the background's thread.
 void add_tree_routes(Router& router, control::Controller& controller, workspace::TreeStore& trees,
-                     base::Background& background);
+                     const base::Clock& clock, base::Background& background);
 /// /v1/audit.                                                         account_routes.cc
 void add_audit_routes(Router& router, control::Accounts& accounts, control::Controller& controller);
 /// /v1/ui/codes, session and port.                                   page_routes.cc

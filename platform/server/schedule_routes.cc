@@ -70,12 +70,15 @@ RouteAnswer list_schedules(Controller& controller, const ApiCall& call) {
 }
 
 RouteAnswer create_schedule(Controller& controller, const ApiCall& call) {
-  MUSTER_TRY(job::ScheduleSpec spec, api::schedule_spec_from_json(call.request.body));
+  MUSTER_TRY(job::ScheduleSpec spec,
+             api::schedule_spec_from_json(call.request.body, control::faults_of_times));
   const Sight sight(controller, call.who);
-  MUSTER_CHECK(sight.project(spec.project, Role::kMember));
+  MUSTER_CHECK(sight.project_of_spec(spec.project, Role::kMember));
   MUSTER_CHECK(sight.may_run_in(spec.job.sandbox));
   const auto schedule = controller.schedules().create(std::move(spec), call.actor());
-  if (!schedule) return sight.redacted(schedule.error());
+  if (!schedule) {
+    return api::with_api_names<job::ScheduleSpec>(sight.redacted(schedule.error()));
+  }
   return schedule_answer(201, *schedule);
 }
 

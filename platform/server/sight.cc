@@ -4,10 +4,12 @@
 #include <optional>
 #include <set>
 
+#include "base/text.h"
 #include "control/sweeps.h"
 #include "control/unknown_name.h"
 #include "job/array.h"
 #include "job/job.h"
+#include "job/obstacle.h"
 #include "words/sentence.h"
 
 namespace muster::server {
@@ -32,6 +34,17 @@ Error lacks_role(const std::string& project, Role has, Role needed) {
                   (has == Role::kNone ? "no role there"
                                       : "the role '" + std::string(to_string(has)) + "'"),
           .advice = "an admin of the project grants it: muster project grant"};
+}
+
+/// The caller sees the object in `homes`, and asked for it in `project`.
+Error is_elsewhere(const std::string& kind, const std::string& name, const std::string& project,
+                   const std::vector<std::string>& homes) {
+  const bool is_one = homes.size() == 1;
+  return {.code = ErrorCode::kNotFound,
+          .what = "there is no " + kind + " '" + name + "' in project " + project,
+          .advice = std::string("it is in project") + (is_one ? " " : "s ") + base::joined(homes) +
+                    ": --project " + homes.front() + (is_one ? "" : ", for example"),
+          .detail = job::obstacle(job::Obstacle::Kind::kOtherProject)};
 }
 
 bool has_task_on(const Job& job, const std::string& node, std::optional<int> device) {
@@ -104,6 +117,10 @@ bool Sight::sees(const sweep::SweepSummary& sweep) const {
   return sees(stand_in(sweep.project, sweep.created));
 }
 
+bool Sight::saw(const control::ChangeFeed::Change& removal) const {
+  return sees(stand_in(removal.project, removal.submitted));
+}
+
 Result<job::Array> Sight::array(const std::string& name, const std::string& project,
                                 Role needed) const {
   std::vector<job::Array> arrays = controller_.arrays().named(name);
@@ -111,6 +128,11 @@ Result<job::Array> Sight::array(const std::string& name, const std::string& proj
     return !sees(array) || (!project.empty() && array.spec.project != project);
   });
   if (arrays.empty()) {
+    std::vector<std::string> homes;
+    for (const job::Array& array : controller_.arrays().named(name)) {
+      if (sees(array)) homes.push_back(array.spec.project);
+    }
+    if (!homes.empty()) return is_elsewhere("array", name, project, homes);
     std::vector<std::string> names;
     for (const job::Array& array : controller_.arrays().list(std::nullopt)) {
       if (sees(array)) names.push_back(array.spec.name);
@@ -124,7 +146,8 @@ Result<job::Array> Sight::array(const std::string& name, const std::string& proj
     }
     return Error{.code = ErrorCode::kConflict,
                  .what = "several projects have an array '" + name + "': " + projects,
-                 .advice = "choose one: --project NAME, or ?project=NAME"};
+                 .advice = "choose one: --project NAME, or ?project=NAME",
+                 .detail = job::obstacle(job::Obstacle::Kind::kSeveralProjects)};
   }
   const Role role = role_over(stand_in(arrays.front()));
   if (role < needed) return lacks_role(arrays.front().spec.project, role, needed);
@@ -138,7 +161,7 @@ Result<control::Arrays::JoblessMember> Sight::jobless(const std::string& name,
   std::erase_if(members, [&](const control::Arrays::JoblessMember& member) {
     return !sees(member.job) || (!project.empty() && member.job.spec.project != project);
   });
-  if (members.size() != 1) return no_such_job(name);
+  if (members.size() != 1) return no_such_job(name, project);
   const Role role = role_over(job::facts_of(members.front().job));
   if (role < needed) return lacks_role(members.front().job.spec.project, role, needed);
   return std::move(members.front());
@@ -173,7 +196,8 @@ Result<const Job*> Sight::job(const std::string& name, const std::string& projec
     for (const Job* job : jobs) projects += (projects.empty() ? "" : ", ") + job->spec.project;
     return Error{.code = ErrorCode::kConflict,
                  .what = "several projects have a job '" + name + "': " + projects,
-                 .advice = "choose one: --project NAME, or ?project=NAME"};
+                 .advice = "choose one: --project NAME, or ?project=NAME",
+                 .detail = job::obstacle(job::Obstacle::Kind::kSeveralProjects)};
   }
   const std::string& home = jobs.front()->spec.project;
   const Role role = role_over(job::facts_of(*jobs.front()));
@@ -199,7 +223,7 @@ Error Sight::no_such_job_or_yet(const std::string& name, const std::string& proj
                                      : "it never started: it has no log"),
             .advice = {}};
   }
-  return is_another_object(name, project).value_or(no_such_job(name));
+  return is_another_object(name, project).value_or(no_such_job(name, project));
 }
 
 /// kNotFound, if an object that is listed like a job has the name: it names the object, and what it
@@ -233,7 +257,12 @@ std::optional<Error> Sight::is_another_object(const std::string& name,
   return std::nullopt;
 }
 
-Error Sight::no_such_job(const std::string& name) const {
+Error Sight::no_such_job(const std::string& name, const std::string& project) const {
+  if (!project.empty()) {
+    std::vector<std::string> homes;
+    for (const Job* const job : jobs_named(name, "")) homes.push_back(job->spec.project);
+    if (!homes.empty()) return is_elsewhere("job", name, project, homes);
+  }
   std::vector<std::string> names;
   size_t compared = 0;
   controller_.jobs().each_job(true, std::nullopt, [&](const JobFacts& job) {
@@ -273,6 +302,22 @@ Result<void> Sight::project(const std::string& name, Role needed) const {
   if (!exists || !sees_project(name)) return no_such_project(name);
   if (role_in(name) < needed) return lacks_role(name, role_in(name), needed);
   return {};
+}
+
+Result<void> Sight::project_of_spec(const std::string& name, Role needed) const {
+  if (name != job::kDefaultProject || sees_project(name)) return project(name, needed);
+  constexpr size_t kMostNamed = 10;
+  std::vector<std::string> usable;
+  for (const job::ProjectStatus& status : controller_.projects().list()) {
+    const std::string& each = status.project.name;
+    if (usable.size() < kMostNamed && role_in(each) >= needed) usable.push_back(each);
+  }
+  return Error{.code = ErrorCode::kNotFound,
+               .what = "you have no role in the project '" + name +
+                       "', which is the project of a spec that names none",
+               .advice = usable.empty()
+                             ? "ask an admin of the server for a role in a project"
+                             : "name a project in the spec (--project): " + base::joined(usable)};
 }
 
 // --- hiding other projects

@@ -32,6 +32,8 @@ class Sight {
   access::Role role_in(std::string_view project) const;
   bool sees(const job::Job& job) const;
   bool sees(const job::JobFacts& job) const;
+  /// Whether the caller could see the removed job of this change.
+  bool saw(const control::ChangeFeed::Change& removal) const;
   bool sees_project(const std::string& project) const;
   bool sees_all() const { return who_.sees_everything(); }
 
@@ -56,6 +58,10 @@ class Sight {
   /// kNotFound for a project that the caller does not see; kRefused if its role there is too small.
   base::Result<void> project(const std::string& name, access::Role needed) const;
 
+  /// The same for the project of a spec, which is `default` if the spec names none: then the error
+  /// names the projects that the caller may choose.
+  base::Result<void> project_of_spec(const std::string& name, access::Role needed) const;
+
   // A copy without names, jobs and counts of projects that the caller does not see.
   job::Job redacted(job::Job job) const;
   /// The same, with the progress of its program.
@@ -79,7 +85,7 @@ class Sight {
   base::Error no_such_job_or_yet(const std::string& name, const std::string& project) const;
   std::optional<base::Error> is_another_object(const std::string& name,
                                                const std::string& project) const;
-  base::Error no_such_job(const std::string& name) const;
+  base::Error no_such_job(const std::string& name, const std::string& project) const;
   base::Error no_such_project(const std::string& name) const;
 
   const control::Controller& controller_;

@@ -6,6 +6,7 @@
 
 #include "api/routes.h"
 #include "api/sweep_wire.h"
+#include "api/wire.h"
 #include "base/text.h"
 #include "control/sweeps.h"
 #include "control/unknown_name.h"
@@ -70,16 +71,16 @@ RouteAnswer list_sweeps(const Controller& controller, const ApiCall& call) {
 RouteAnswer create_sweep(Controller& controller, const ApiCall& call) {
   MUSTER_TRY(const sweep::SweepSpec spec, api::sweep_spec_from_json(call.request.body));
   const Sight sight(controller, call.who);
-  MUSTER_CHECK(sight.project(spec.job.project, Role::kMember));
+  MUSTER_CHECK(sight.project_of_spec(spec.job.project, Role::kMember));
   MUSTER_CHECK(sight.may_run_in(spec.job.sandbox));
   MUSTER_TRY(const bool dry_run, says_true(call.request, api::kDryRun));
   if (dry_run) {
     const auto plan = controller.sweeps().plan(spec);
-    if (!plan) return sight.redacted(plan.error());
+    if (!plan) return api::with_api_names<sweep::SweepSpec>(sight.redacted(plan.error()));
     return json_answer(200, api::sweep_plan_to_json(*plan));
   }
   const auto made = controller.sweeps().create(spec, call.actor());
-  if (!made) return sight.redacted(made.error());
+  if (!made) return api::with_api_names<sweep::SweepSpec>(sight.redacted(made.error()));
   return json_answer(201, api::sweep_to_json(*made));
 }
 

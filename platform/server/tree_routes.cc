@@ -2,6 +2,7 @@
 //
 // The store is used on the background's thread, because it waits for the disk; permissions are
 // checked before on the loop's thread.
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -81,7 +82,8 @@ Result<void> may_send(const Controller& controller, const ApiCall& call) {
 }
 
 /// Unused files of a project are counted, and old ones removed, before the project has so many that
-/// it may send no more. Counting reads many files, and is therefore not done for each request.
+/// it may send no more. Counting reads many files, and everything else waits for the store
+/// meanwhile, even the loop: it may take only a small part of the time.
 ///
 /// On the loop's thread.
 class UnusedFiles {
@@ -90,23 +92,38 @@ class UnusedFiles {
       : controller_(controller), trees_(trees), clock_(clock) {}
 
   void let_count(TreeRequest& request) {
-    constexpr std::chrono::minutes kPauseOfCounting{1};
     constexpr std::chrono::hours kStayAnyway{1};  // the job for them may be submitted soon
     if (!trees_.is_nearly_full(request.project)) return;
     const base::Time now = clock_.now();
-    const auto [counted, is_first] = counted_.emplace(request.project, now);
-    if (!is_first && now - counted->second < kPauseOfCounting) return;
-    counted->second = now;
+    Counting& counting = counting_[request.project];
+    if (counting.is_under_way || now < counting.next) return;
+    counting = {.is_under_way = true, .began = now};
     request.used = controller_.trees_in_use();
     // The files of an unreadable job are unknown.
     request.before = controller_.has_unreadable_jobs() ? base::Time() : now - kStayAnyway;
   }
 
+  void counted(const std::string& project) {
+    constexpr std::chrono::minutes kShortestPause{1};
+    constexpr int kPausePerCounting = 60;
+    const base::Time now = clock_.now();
+    Counting& counting = counting_[project];
+    const base::Time::duration took = now - counting.began;
+    counting.is_under_way = false;
+    counting.next = now + std::max<base::Time::duration>(kShortestPause, took * kPausePerCounting);
+  }
+
  private:
+  struct Counting {
+    bool is_under_way = false;
+    base::Time began = {};
+    base::Time next = {};  ///< not before
+  };
+
   const Controller& controller_;
   const TreeStore& trees_;
   const base::Clock& clock_;
-  std::map<std::string, base::Time> counted_;  ///< by project: when
+  std::map<std::string, Counting> counting_;  ///< by project
 };
 
 TreeRequest tree_request_of(const ApiCall& call) {
@@ -131,10 +148,14 @@ void add_tree_routes(Router& router, Controller& controller, TreeStore& trees,
                  if (!allowed) return respond(problem(allowed.error()));
                  TreeRequest request = tree_request_of(call);
                  if (work == put_chunks) unused->let_count(request);
+                 const std::string counted = request.used ? request.project : "";
                  const auto answer = std::make_shared<http::Response>();
                  background.run([&trees, request = std::move(request), work,
                                  answer] { *answer = answered(work(trees, request)); },
-                                [respond, answer] { respond(std::move(*answer)); });
+                                [respond, answer, unused, counted] {
+                                  if (!counted.empty()) unused->counted(counted);
+                                  respond(std::move(*answer));
+                                });
                });
   };
   add("GET", "/v1/projects/{name}/trees/{id}", get_tree);

@@ -379,7 +379,7 @@ void check_method(const SweepSpec& spec, job::Checker& check) {
                   "method asha requires max_steps or max_time");
   }
   if (spec.method != Method::kGrid) {
-    check.require(spec.max_trials > 0, "max_trials",
+    check.require(spec.max_trials != 0, "max_trials",
                   "method " + std::string(to_string(spec.method)) + " requires a number of trials");
   } else if (!grid_size(spec.parameters)) {
     check.require(false, "parameters",
@@ -406,12 +406,28 @@ std::vector<base::Fault> validate(const SweepSpec& spec) {
   check_method(spec, check);
   check_template(spec, check);
   std::vector<base::Fault> faults = check.take();
-  if (!faults.empty()) return faults;
-  for (base::Fault& fault : job::validate(trial_job(spec, 1, 0))) {
+  const bool has_trials = faults.empty();
+  job::JobSpec sample = has_trials ? trial_job(spec, 1, 0) : spec.job;
+  if (!has_trials) sample.name = trial_name(spec.job.name, 1);
+  for (base::Fault& fault : job::validate(sample)) {
+    // check_template() has its own rules for these.
+    const bool is_checked = fault.field == "name" || record::is_within(fault.field, "array");
+    if (is_checked && !has_trials) continue;
     fault.field = "job." + fault.field;
     faults.push_back(std::move(fault));
   }
   return faults;
+}
+
+void add_dependents(std::vector<base::Fault>& unread) {
+  const size_t count = unread.size();
+  for (size_t i = 0; i < count; ++i) {
+    const std::string field = unread[i].field;
+    if (field == "max_time" || field == "method") unread.push_back({.field = "max_steps"});
+    if (field == "method") unread.push_back({.field = "max_trials"});
+    if (field == "method") unread.push_back({.field = "parameters"});
+  }
+  job::add_dependents(unread, "job.");
 }
 
 }  // namespace muster::sweep

@@ -80,8 +80,11 @@ inline constexpr const char* kParameterForms =
     "is not a list A,B,C or a range [log:][int:]FROM..TO[/STEP]";
 
 /// Every fault, with the path of its field as in job files. Also faults of the template, which is
-/// checked with the values of the first trial.
+/// checked with the values of the first trial if the sweep itself has no fault.
 std::vector<base::Fault> validate(const SweepSpec& spec);
+
+/// As job::add_dependents(), for the fields of a sweep and of its template.
+void add_dependents(std::vector<base::Fault>& unread);
 
 /// The least step with which the values of this range differ: they are written with 15 significant
 /// digits. REQUIRES: `low` and `high` are finite.

@@ -236,6 +236,16 @@ TEST(Validate, ReportsEveryFaultWithItsField) {
   }
 }
 
+TEST(Validate, ReportsTheFaultsOfTheTemplateBesideThoseOfTheSweep) {
+  SweepSpec spec = valid_sweep();
+  spec.metric.clear();
+  spec.job.name = "Bad Name";
+  spec.job.folder = "here";
+
+  EXPECT_EQ(fields_of(validate(spec)),
+            (std::vector<std::string>{"metric", "job.name", "job.folder"}));
+}
+
 TEST(SweepTable, ReadsBackWhatItWrites) {
   const SweepSpec spec = valid_sweep();
   for (const record::Form form : {record::Form::kWire, record::Form::kStore}) {

@@ -10,10 +10,10 @@ import datetime
 from dataclasses import dataclass, field
 from typing import (Any, Callable, Dict, Generic, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple,
                     TypeVar, Union)
-from urllib.parse import quote
 
 from ._tables import Record
 from ._wire import UNSET, Each, Sentence, Text, Unset, same
+from ._wire import segment as _segment
 
 __all__ = ["Amounts", "Array", "ArrayCounts", "ArraySpec", "Arrays", "Artifact", "ArtifactKind", "ArtifactList",
            "AuditPage", "AuditRecord", "AwaitedJob", "ChunkIds", "Container", "DeadLetter", "DeadLetterIds",
@@ -164,7 +164,7 @@ class LogRecord(Record):
     #: The time of the output.
     time: datetime.datetime
     task: str
-    #: The host name of the rank if it is known, otherwise of the task.
+    #: The host name of the rank, empty if unknown; without a rank, of the task.
     host: str
     #: `notice`: a notice of Muster.
     stream: Literal["output", "error", "notice"]
@@ -581,6 +581,9 @@ class ServerInfo(Record):
     #: HOST:PORT for other machines. Absent: it serves only a unix socket, or the caller is not an
     #: admin of the server.
     address: Optional[str] = None
+    #: The keys of its configuration whose changed values it has read, but uses only after a
+    #: restart. Absent unless the caller is an admin of the server.
+    need_restart: Optional[List[Text]] = None
     #: It exits when idle, and the next command starts it again.
     on_demand: Optional[bool] = None
     #: The values in force of the settings that environment variables can set, by variable. Absent
@@ -1442,6 +1445,9 @@ class PageLogin:
 
     #: A code of `muster ui`, an invitation, or a token.
     code: str
+    #: Only answer whose session the code would open: no session is opened, no cookie is sent, and
+    #: the code remains valid.
+    check: bool = False
 
 
 @dataclass(frozen=True)
@@ -2035,10 +2041,6 @@ class UserUsage(Record):
     gpu_hours: float
 
 
-def _segment(text: str) -> str:
-    return quote(text, safe="")
-
-
 class Operations(abc.ABC):
     """The API, operation by operation. A subclass implements the transport of requests."""
 
@@ -2100,7 +2102,9 @@ class Operations(abc.ABC):
 
         For the web page: the request needs the header `x-muster-request` and the page's own
         `origin`. The cookie holds a session token. An invitation is used up; any other token
-        remains valid.
+        remains valid. With `check`, the answer names the user whose session the code would open,
+        and nothing else happens: the page asks the user before it logs a browser in with the code
+        of an address.
         """
         _, answer = self._call("POST", "/v1/ui/session", {}, {}, body)
         return WhoAmI.from_wire(answer)
@@ -2443,9 +2447,10 @@ class Operations(abc.ABC):
                       last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Dict[str, Any], JobEvent, Job]]]:
         """The events of jobs, as they occur.
 
-        One `event` for each event of a job, in the order of time. One `ready` event, whose id is a
-        place to continue from: at first, or with `since` or `Last-Event-ID` after the events of the
-        past. With `name`, an `end` event with the Job is sent when it has ended.
+        One `event` for each event of a job, in the order of time. The events of a deleted job are
+        gone with it. One `ready` event, whose id is a place to continue from: at first, or with
+        `since` or `Last-Event-ID` after the events of the past. With `name`, an `end` event with
+        the Job is sent when it has ended.
         """
         return self._events("/v1/watch/events", {"project": project, "name": name, "since": since, "kind": kind},
                             {"Last-Event-ID": last_event_id},

@@ -849,7 +849,7 @@ export type ServerInfo = {
   engine?: string;
   address?: string;
   config_changed: boolean;
-  need_restart?: string[];
+  need_restart?: Text[];
   on_demand?: boolean;
   settings?: Record<string, Text>;
 };
