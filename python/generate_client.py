@@ -41,10 +41,10 @@ import datetime
 from dataclasses import dataclass, field
 from typing import (Any, Callable, Dict, Generic, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple,
                     TypeVar, Union)
-from urllib.parse import quote
 
 from ._tables import Record
 from ._wire import UNSET, Each, Sentence, Text, Unset, same
+from ._wire import segment as _segment
 
 __all__ = [@ALL@]
 
@@ -61,10 +61,6 @@ class StreamEvent(Generic[T]):
 '''
 
 OPERATIONS = '''
-
-def _segment(text: str) -> str:
-    return quote(text, safe="")
-
 
 class Operations(abc.ABC):
     """The API, operation by operation. A subclass implements the transport of requests."""

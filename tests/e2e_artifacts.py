@@ -212,6 +212,8 @@ class Artifacts(MusterTest):
         ran = self.get("--to", "out")
         self.assertIn("left out: 'link' is a link", ran.stderr)
         self.assertEqual([path.name for path in (self.muster.work / "out").iterdir()], ["fine"])
+        ran = self.muster.run("artifacts", "get", "job", "link", "--to", "named", code=1)
+        self.assertIn("cannot fetch 'link': it is a link", ran.stderr)
 
     def test_odd_names_are_escaped_in_listings_and_unchanged_when_fetched(self):
         self.leave(r"""printf x > "$(printf 'two\nlines')"; printf x > "$(printf 'red\033[31m')";"""

@@ -144,7 +144,7 @@ class ProgramsThatCannotRun(MusterTest):
                               "true", code=126)
 
         self.assertIn("main exited with code 126: cannot enter the working folder '/nowhere/work'", ran.stderr)
-        self.assertIn("choose another (--folder)", ran.stderr)
+        self.assertIn("choose another one", ran.stderr)
         self.assertNotIn("not executable", ran.stderr)
 
 

@@ -191,6 +191,12 @@ class Foreground(MusterTest):
         for code in (0, 1, 3, 42, 255):
             self.muster.run("run", "--", "sh", "-c", f"exit {code}", code=code)
 
+    def test_run_warns_that_it_does_not_read_its_input(self):
+        warning = "'muster run' does not read standard input"
+        for given in ("hello\n", ""):
+            ran = self.muster.run("run", "--", "cat", input=given)
+            self.assertEqual(warning in ran.stderr, given != "", ran.stderr)
+
     def test_run_with_several_processes_starts_them_under_mpirun(self):
         ran = self.muster.run("run", "-n", 2, "--name", "both", "--", "sh", "-c",
                               "echo $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE")

@@ -189,6 +189,14 @@ class Flows(GradientTest):
         self.assertIn("--offset 2", first.stderr)
         self.assertTrue(ids[0] in rest.stdout and ids[1] not in rest.stdout, rest.stdout)
 
+    def test_a_missing_artifact_is_not_a_missing_job(self):
+        id = self.create("--name", "art", *SINGLE, "--command", "true")
+
+        ran = self.gradient("jobs", "artifacts", "get", "--id", id, "--files", "nope", code=3)
+
+        self.assertEqual(ran.stderr, f"Failed to fetch data: job '{id}' has no artifact 'nope'\n"
+                                     f"list its artifacts: gradient jobs artifacts list --id {id}\n")
+
     def test_several_experiments_may_have_the_same_name(self):
         ids = [self.create("--name", "My test!", *SINGLE, "--command", "true") for _ in range(3)]
 

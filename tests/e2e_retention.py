@@ -346,6 +346,13 @@ class Deleting(Keeping):
         no.close()
         self.assertEqual(self.names(), ["a"])
 
+        interrupted = Typed(self.muster, "delete", "--all-ended")
+        interrupted.until(b"[y/N]")
+        interrupted.type(b"\x03")
+        self.assertEqual(interrupted.finish(), 130)
+        interrupted.close()
+        self.assertEqual(self.names(), ["a"])
+
         yes = Typed(self.muster, "delete", "--all-ended")
         yes.until(b"[y/N]")
         yes.type(b"y\r")

@@ -1,9 +1,11 @@
 """Jobs of an ordinary user, with a sandbox and without one, behave like those of root."""
 
 import os
+import pwd
 import re
 import shutil
 import subprocess
+import unittest
 
 from muster_harness import DIGITS, DOCUMENTS_MPIRUN, MUSTER, ROOT, MusterTest, main
 from own_accounts import make_account
@@ -30,7 +32,7 @@ class OrdinaryUser(MusterTest):
 
     def copy_of_programs(self):
         """A copy of the programs and their data that every user may read: the clone may be in a folder of root."""
-        folder = f"/tmp/{self.user}-programs"
+        folder = f"/tmp/{self.user}-programs-{os.getpid()}"
         os.mkdir(folder, 0o755)
         self.addCleanup(shutil.rmtree, folder)
         for program in (MUSTER, MUSTER.with_name("muster-shim"), DIGITS):
@@ -70,6 +72,25 @@ class OrdinaryUser(MusterTest):
         self.assertEqual(ran.stdout.splitlines()[0], self.user)
         self.assertEqual((self.muster.work / "made").owner(), self.user)
         self.assertFalse(os.path.exists("/root/x"))
+
+
+@unittest.skipIf(os.geteuid() != 0, "only root becomes another account")
+class Nobody(MusterTest):
+    """systemd's source of accounts reports that the password of nobody is '!*': sshd refuses locked accounts."""
+
+    copy_of_programs = OrdinaryUser.copy_of_programs
+
+    def test_an_mpi_job_of_the_account_nobody_runs_over_ssh(self):
+        self.user = "nobody"
+        account = pwd.getpwnam(self.user)
+        become = ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"]
+        self.muster = self.new_muster(prefix=become, uid=account.pw_uid, binary=self.copy_of_programs())
+        self.muster.environment |= {"USER": self.user, "LOGNAME": self.user}
+
+        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--launch", "ssh", "--follow", "--",
+                              *DOCUMENTS_MPIRUN, "sh", "-c", "id -un")
+
+        self.assertEqual(len(re.findall(r"^\[\d@dist-worker-\d\] nobody$", ran.stdout, re.MULTILINE)), 2, ran.stdout)
 
 
 class WithoutSandbox(MusterTest):

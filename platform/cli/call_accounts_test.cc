@@ -1,6 +1,8 @@
 // Command lines on contexts, users, tokens, secrets and the audit log, as typed commands.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "cli/accounts/accounts.h"
 #include "cli/cli.h"
 #include "cli/jobs/jobs.h"
@@ -208,7 +210,9 @@ TEST(Audit, TakesItsFilters) {
   EXPECT_EQ(query.action, "job");
   EXPECT_EQ(query.since, base::FakeClock().now() - std::chrono::hours(1));
   EXPECT_EQ(query.limit, 7);
-  EXPECT_NE(refusal_in_team_a({"audit", "--limit", "0"}), "accepted");
+  EXPECT_EQ(parsed_in_team_a<accounts::AuditCommand>({"audit", "--limit", "0"}).query.limit,
+            std::numeric_limits<int>::max());
+  EXPECT_NE(refusal_in_team_a({"audit", "--limit", "-1"}), "accepted");
 }
 
 TEST(JobCommands, TakeTheProjectInWhichTheNameIsLookedUp) {

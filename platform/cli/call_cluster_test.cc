@@ -171,6 +171,10 @@ TEST(Groups, WithoutASubcommandShowTheirHelp) {
 
 TEST(BadClusterUsage, IsReportedInASentence) {
   const std::pair<Words, std::string> lines[] = {
+      {{"server", "--stop", "--keep-jobs", "3"}, "--keep-jobs cannot be used with --stop"},
+      {{"server", "--stop", "--state-dir", "/s"}, "accepted"},
+      {{"project", "usage", "a", "--since", "2030-01-01T00:00:00Z"}, "--since is in the future"},
+      {{"project", "usage", "a", "--since", "1h", "--until", "2h"}, "--since is after --until"},
       {{"project", "crate", "a"}, "unknown command 'crate'; did you mean 'create'?"},
       {{"project", "create"}, "NAME is missing; name the project"},
       {{"project", "create", "a", "--gpus", "-1"}, "--gpus '-1' is not a number"},

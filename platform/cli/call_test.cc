@@ -62,7 +62,8 @@ TEST(SubmitMpi, EveryFlagSetsItsField) {
   EXPECT_EQ(spec.sandbox, job::Sandbox::kNone);
   EXPECT_EQ(spec.grace, std::chrono::minutes(1));
   EXPECT_EQ(spec.start_timeout, std::chrono::seconds(45));
-  EXPECT_EQ(command.idempotency_key, "k");
+  EXPECT_EQ(command.key.text, "k");
+  EXPECT_TRUE(command.key.is_given);
   EXPECT_EQ(command.output, Output::kJson);
 }
 
@@ -72,8 +73,8 @@ TEST(Submit, GivesEachInvocationItsOwnIdempotencyKey) {
   const auto first = read_call(command_tree(), words, ada(), random);
   const auto second = read_call(command_tree(), words, ada(), random);
 
-  EXPECT_NE(first->options<jobs::SubmitCommand>()->idempotency_key,
-            second->options<jobs::SubmitCommand>()->idempotency_key);
+  EXPECT_NE(first->options<jobs::SubmitCommand>()->key.text,
+            second->options<jobs::SubmitCommand>()->key.text);
 }
 
 TEST(Submit, ASecondDoubleDashBelongsToTheProgram) {
@@ -309,7 +310,7 @@ TEST(BadUsage, IsReportedInASentence) {
       {{"lst"}, "unknown command 'lst'; did you mean 'list'?"},
       {{"submit", "mpj", "a"}, "unknown command 'mpj'; did you mean 'mpi'?"},
       {{"help", "lisst"}, "unknown command 'lisst'; did you mean 'list'?"},
-      {{"frobnicate"}, "unknown command 'frobnicate'; the commands are run submit list"},
+      {{"frobnicate"}, "unknown command 'frobnicate'; the commands are: run, submit, list"},
       {{"run", "echo", "-n", "hi"},
        "unexpected 'echo'; write '--' before a program to run: -- echo"},
       {{"run"}, "CMD is empty; give a command"},
@@ -332,7 +333,7 @@ TEST(BadUsage, IsReportedInASentence) {
        "the kind of the job is missing (mpi, grpc, torch or single), as in: muster submit single x "
        "-- true"},
       {{"frobnicate", "--", "true"},
-       "unknown command 'frobnicate'; the commands are run submit list"},
+       "unknown command 'frobnicate'; the commands are: run, submit, list"},
       {{"submit", "--", "echo", "a b"}, "as in: muster submit single NAME -- echo 'a b'"},
       {{"submit", "mpj", "a", "--", "true"}, "unknown command 'mpj'; did you mean 'mpi'?"},
       {{"submit", "mpi", "a", "--", "x"}, "--workers is missing; give a number"},

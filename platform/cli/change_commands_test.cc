@@ -135,14 +135,48 @@ TEST_F(ChangedJobs, SeveralJobsAreSubmittedAgainWithTheirKey) {
   const std::string jobs =
       file("jobs.yaml", "name: a\ncommand: [ls]\n---\nname: b\ncommand: [ls]\n");
 
-  for (int i = 0; i < 2; ++i) {
+  for (const char* const out :
+       {"submitted a\nsubmitted b\n", "a is already there\nb is already there\n"}) {
     const Outcome ran = muster({"submit", "-f", jobs, "--idempotency-key", "k"});
     EXPECT_EQ(ran.code, 0) << ran.err;
-    EXPECT_EQ(ran.out, "submitted a\nsubmitted b\n");
+    EXPECT_EQ(ran.out, out);
   }
   const Outcome other = muster({"submit", "-f", jobs, "--idempotency-key", "other"});
   EXPECT_EQ(other.code, 4);
   EXPECT_TRUE(has(other.err, "none of the 2 jobs was submitted, because of job 'a'")) << other.err;
+}
+
+TEST_F(ChangedJobs, AJobThatIsThereAlreadyIsNotReportedAsSubmitted) {
+  serve({.unique_names = true});
+  for (const char* const out : {"submitted a\n", "a is already there\n"}) {
+    EXPECT_EQ(muster({"submit", "single", "a", "--idempotency-key", "k", "--", "ls"}).out, out);
+  }
+}
+
+TEST_F(ChangedJobs, AFaultyNameOfTheCommandLineIsNotThatOfTheFile) {
+  serve({});
+  const std::string job = file("job.yaml", "name: a\ncommand: [ls]\n");
+
+  const Outcome ran = muster({"submit", "-f", job, "--name", "BAD"});
+
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(has(ran.err, "as the command line changes it, has 1 fault")) << ran.err;
+  EXPECT_TRUE(has(ran.err, "--name: 'BAD' is not a job name")) << ran.err;
+}
+
+TEST_F(ChangedJobs, ARetryRuleWithoutRetriesIsWarnedOf) {
+  serve({});
+  const std::string warning = "a rule with the action retry has no effect, because retries is 0";
+
+  EXPECT_TRUE(
+      has(muster({"submit", "single", "a", "--on-log", "X=retry", "--", "ls"}).err, warning));
+  for (const auto& flags : {std::vector<std::string>{"--on-exit", "5=avoid-node"},
+                            std::vector<std::string>{"--on-exit", "5=retry", "--retries", "1"}}) {
+    std::vector<std::string> words{"submit", "single", "b"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    words.insert(words.end(), {"--", "ls"});
+    EXPECT_FALSE(has(muster(words).err, warning));
+  }
 }
 
 TEST_F(ChangedJobs, OnlyTheJobsOfThisCommandAreTakenBackIfOneIsRefused) {

@@ -121,6 +121,22 @@ TEST_F(Cli, NodesAreListedCordonedAndDrained) {
   EXPECT_NE(muster({"node", "get", "gpu-8"}).out.find("STATE   draining\n"), std::string::npos);
 }
 
+TEST_F(Cli, AJobThatIsNotPreemptibleAndLargerThanTheQuotaIsSubmittedWithAWarning) {
+  serve({.runs_on = true});
+  const std::string warning =
+      "muster: warning: 'np' is not preemptible and requests 3 GPUs, but project default has a "
+      "quota of 2 GPUs";
+
+  const Outcome large =
+      muster({"submit", "single", "np", "--gpus", "3", "--priority", "100", "--", "true"});
+  EXPECT_EQ(large.code, 0);
+  EXPECT_NE(large.err.find(warning), std::string::npos) << large.err;
+  EXPECT_NE(large.err.find("cannot start until that is at least 3 GPUs"), std::string::npos);
+  const Outcome small =
+      muster({"submit", "single", "p", "--gpus", "3", "--priority", "50", "--", "true"});
+  EXPECT_EQ(small.err.find("warning"), std::string::npos) << small.err;
+}
+
 TEST_F(Cli, SuspendedJobsAppearInTheQueueWithTheirReason) {
   serve({.runs_on = true});
   muster({"submit", "single", "a", "--", "true"});

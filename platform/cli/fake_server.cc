@@ -319,9 +319,20 @@ struct FakeServer::State {
   }
 
   static http::Response explain(const job::Job& job) {
+    job::Reason reason = job.reason;
+    const int64_t gpu_milli = int64_t{1000} * job.spec.resources.gpus;
+    constexpr int64_t kQuota = 2000;
+    if (gpu_milli > kQuota && !job::is_preemptible(job.spec.scheduling)) {
+      reason = job::OverCapacity{.job = job.spec.name,
+                                 .project = {.name = job.spec.project},
+                                 .is_quota = true,
+                                 .resource = job::Resource::kGpu,
+                                 .bound = kQuota,
+                                 .requested = gpu_milli};
+    }
     return {.body = api::explanation_to_json({.name = job.spec.name,
                                               .phase = job.phase,
-                                              .reason = job.reason,
+                                              .reason = std::move(reason),
                                               .position = job.suspended ? 0 : 1})};
   }
 

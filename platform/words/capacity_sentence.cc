@@ -186,7 +186,8 @@ std::string choice_text(const NoRoom& shortage) {
     parts.push_back("GPU model " + listed(shortage.gpu_models, "or"));
   for (const std::string& label : shortage.labels) parts.push_back("label " + label);
   if (!shortage.excluded_nodes.empty())
-    parts.push_back("not " + listed(shortage.excluded_nodes, "or"));
+    parts.push_back("not " + listed(shortage.excluded_nodes, "or") +
+                    ", excluded by its rule avoid-node");
   return listed(parts);
 }
 
@@ -243,6 +244,10 @@ std::vector<std::string> shortage_remedies(const NoRoom& shortage) {
   }
   if (!shortage.ever && shortage.nodes > 0) {
     remedies.emplace_back("request less, or add larger nodes");
+  }
+  if (shortage.nodes == 0 && !shortage.excluded_nodes.empty()) {
+    remedies.emplace_back(
+        "it starts when a node is added; 'muster rerun' submits it again without the exclusion");
   }
   for (const job::NodeFault& fault : shortage.faults) remedies.push_back(fault_text(fault));
   const auto more_silent = shortage.silent - static_cast<int>(shortage.faults.size());

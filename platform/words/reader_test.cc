@@ -316,6 +316,10 @@ std::vector<Row> dependency_rows() {
        "starts when " + another + " has succeeded and " + another + " has ended"},
       {job::WaitsUntil{.begin = base::Time(std::chrono::seconds(1'800'000'000))},
        "does not start before 2027-01-15T08:00:00Z"},
+      {job::WaitsForIsolation{.owner = "ada"},
+       "starts when the server listens for users again; this server would not isolate a job of "
+       "user "
+       "'ada'"},
       {job::WaitsForSingleton{.job = kMine, .singleton = "nightly"},
        "starts when 'dist' has ended; both have singleton 'nightly'", kSame,
        "starts when " + another + " has ended; both have singleton 'nightly'", kSame,
@@ -337,7 +341,7 @@ std::vector<Row> all_rows() {
 }
 
 // Add a row above for each new fact, then increase this number.
-static_assert(std::variant_size_v<Fact> == 40);
+static_assert(std::variant_size_v<Fact> == 41);
 static_assert(std::variant_size_v<job::FailureCause> == 9);
 static_assert(std::variant_size_v<job::Eviction> == 10);
 
@@ -417,6 +421,17 @@ TEST(Facts, OfAnUnknownKindOrAWrongTypeAreNotRead) {
     EXPECT_FALSE(fact_in(text)) << text;
   }
   EXPECT_TRUE(fact_in(R"({"kind": "remark", "colour": "blue"})"));
+}
+
+TEST(Sentence, NamesTheCommandsOfTheReadersProgram) {
+  const job::Reason held = job::Suspended{.job = "dist", .held = true};
+  const job::Reason suspended = job::Suspended{.job = "dist"};
+
+  EXPECT_EQ(sentence(suspended), "is suspended; muster resume dist continues it");
+  EXPECT_EQ(after_colon(suspended, {.resume = "runai resume "}),
+            ": is suspended; runai resume dist continues it");
+  EXPECT_EQ(sentence(held, {.resume = "gradient experiments start --id "}),
+            "is held; gradient experiments start --id dist starts it");
 }
 
 }  // namespace

@@ -177,6 +177,8 @@ std::string awaited_text(const job::AwaitedEnd& end) {
 }
 
 struct FactWords {
+  const Commands& commands;
+
   std::string operator()(const job::Remark& fact) const { return fact.text; }
   std::string operator()(const job::Notice& fact) const { return notice_text(fact.what); }
   std::string operator()(const job::OverCapacity& fact) const { return capacity_sentence(fact); }
@@ -243,6 +245,12 @@ struct FactWords {
            fact.singleton + "'";
   }
 
+  std::string operator()(const job::WaitsForIsolation& fact) const {
+    return "starts when the server listens for users again; this server would not isolate a job of "
+           "user '" +
+           fact.owner + "'";
+  }
+
   std::string operator()(const job::Evicted& fact) const {
     std::string why = sentence(fact.why);
     switch (fact.stage) {
@@ -257,7 +265,7 @@ struct FactWords {
   }
 
   std::string operator()(const job::Suspended& fact) const {
-    return (fact.held ? "is held; muster resume " : "is suspended; muster resume ") + fact.job +
+    return (fact.held ? "is held; " : "is suspended; ") + std::string(commands.resume) + fact.job +
            (fact.held ? " starts it" : " continues it");
   }
 
@@ -352,8 +360,8 @@ struct FactWords {
 
 }  // namespace
 
-std::string sentence(const job::Fact& fact) {
-  return std::visit(FactWords{}, fact);
+std::string sentence(const job::Fact& fact, const Commands& commands) {
+  return std::visit(FactWords{commands}, fact);
 }
 
 std::string sentence(const job::Eviction& why) {
@@ -364,16 +372,16 @@ std::string sentence(const job::AllocationEnd& end) {
   return sentence(job::widened<job::Fact>(end));
 }
 
-std::string sentence(const job::Reason& reason) {
-  return sentence(reason.what);
+std::string sentence(const job::Reason& reason, const Commands& commands) {
+  return sentence(reason.what, commands);
 }
 
 std::string sentence(const job::Detail& detail) {
   return (detail.pool.empty() ? "" : "in pool " + detail.pool + ": ") + sentence(detail.what);
 }
 
-std::string after_colon(const job::Reason& reason) {
-  const std::string text = sentence(reason);
+std::string after_colon(const job::Reason& reason, const Commands& commands) {
+  const std::string text = sentence(reason, commands);
   return text.empty() ? "" : ": " + text;
 }
 

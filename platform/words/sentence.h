@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "job/fact.h"
@@ -13,7 +14,12 @@
 
 namespace muster::words {
 
-std::string sentence(const job::Fact& fact);
+/// The commands that sentences name. A program with commands of its own sets them.
+struct Commands {
+  std::string_view resume = "muster resume ";  ///< followed by the name of the job
+};
+
+std::string sentence(const job::Fact& fact, const Commands& commands = {});
 /// "was preempted by 'b' of the same project, ..."
 std::string sentence(const job::Eviction& why);
 std::string sentence(const job::AllocationEnd& end);
@@ -23,10 +29,10 @@ std::string sentence(const job::FailureCause& cause);
 bool names_its_task(const job::FailureCause& cause);
 /// "retry 1 of 3"
 std::string sentence(const job::Retry& retry);
-std::string sentence(const job::Reason& reason);
+std::string sentence(const job::Reason& reason, const Commands& commands = {});
 std::string sentence(const job::Detail& detail);
 /// ": " and the sentence; empty if there is no reason.
-std::string after_colon(const job::Reason& reason);
+std::string after_colon(const job::Reason& reason, const Commands& commands = {});
 
 /// Sentences that follow a reason: remedies, then its details.
 std::vector<std::string> details(const job::Reason& reason);

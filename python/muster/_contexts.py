@@ -98,8 +98,11 @@ def choose(context: Optional[str] = None, environment: Optional[Mapping[str, str
 def local_socket(env: Mapping[str, str]) -> str:
     """The path of the socket of this user's own server."""
     chosen = env.get("MUSTER_STATE_DIR")
+    if chosen and not chosen.startswith("/"):
+        raise Invalid(f"MUSTER_STATE_DIR is '{chosen}', which is not an absolute path",
+                      "set it to the path of a folder from '/'")
     if chosen:
-        return str(Path(chosen).absolute() / "muster.sock")
+        return str(Path(chosen) / "muster.sock")
     runtime = env.get("XDG_RUNTIME_DIR") or ""
     if runtime.startswith("/") and _is_own_folder(runtime):
         return str(Path(runtime) / "muster" / "muster.sock")

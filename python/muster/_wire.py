@@ -16,6 +16,9 @@ import functools
 import re
 from typing import (Annotated, Any, Callable, Dict, FrozenSet, List, Literal, Mapping, NamedTuple, Optional, Sequence,
                     Tuple, Type, TypeVar, Union, get_args, get_origin, get_type_hints)
+from urllib.parse import quote
+
+from .errors import Invalid
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
@@ -197,6 +200,21 @@ class Each(Tuple[Any, ...]):
     def of(cls, values: Optional[Sequence[Any]]) -> Optional[Each]:
         # A text is a sequence of letters, too, but here it is one value.
         return None if values is None else cls([values] if isinstance(values, str) else values)
+
+
+def segment(text: str) -> str:
+    """A name or an id as a part of the path of a URL. An empty one would address the list of all objects."""
+    if not text:
+        raise Invalid("the name is empty", "give a name or an id")
+    return quote(text, safe="")
+
+
+def header_text(name: str, value: Any) -> str:
+    """The text of a header."""
+    text = query_text(value)
+    if not all(" " <= letter <= "~" for letter in text):
+        raise Invalid(f"{name} is {text!r}: a header may contain only letters, digits and signs of ASCII")
+    return text
 
 
 def query_pairs(query: Mapping[str, Any]) -> List[Tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import json
@@ -10,7 +11,6 @@ import time
 import uuid
 from typing import (TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union,
                     cast)
-from urllib.parse import quote
 
 from . import _contexts
 from ._events import EventDecoder, RawEvent
@@ -19,8 +19,8 @@ from ._generated import (Array, Forecast, Job, JobEvent, JobSpec, LogRecord, Ope
 from ._log_lines import LogLines
 from ._tables import Table
 from ._transport import Answer, Request, Transport
-from ._wire import query_pairs, query_text, to_wire
-from .errors import ArrayFailed, Exhausted, JobFailed, NotFound, TimedOut, Unavailable
+from ._wire import header_text, query_pairs, segment, to_wire
+from .errors import ArrayFailed, Exhausted, Invalid, JobFailed, MusterError, NotFound, TimedOut, Unavailable
 
 if TYPE_CHECKING:
     from ._generated import MetricSeries
@@ -49,6 +49,8 @@ class Client(Operations):
     def __init__(self, context: Optional[str] = None, *, server: Optional[str] = None, token: str = "",
                  fingerprint: str = "", ca_file: str = "", socket: Optional[str] = None, timeout: float = 60.0,
                  patience: float = 30.0) -> None:
+        if sum(each is not None for each in (context, server, socket)) > 1:
+            raise Invalid("context, server and socket exclude each other", "give one of them")
         if server is not None:
             host, port = _contexts.parse_server(server)
             endpoint = _contexts.Endpoint(host=host, port=port, token=token, ca_file=ca_file,
@@ -168,9 +170,10 @@ class Client(Operations):
         false, and TimedOut after `timeout` seconds (the job continues)."""
         name, project = _named(job, project)
         deadline = None if timeout is None else time.monotonic() + timeout
-        ended = self.get_job(name, project=project)
+        ended = self._job_to_wait_for(name, project)
         if ended.phase not in FINAL:
-            ended = self._end_of(ended, deadline)
+            with _naming(f"job '{ended.spec.name}'", timeout):
+                ended = self._end_of(ended, deadline)
         if check and ended.phase != "Succeeded":
             raise _failed(ended)
         return ended
@@ -182,15 +185,16 @@ class Client(Operations):
         name, project = _array_named(array, project)
         deadline = None if timeout is None else time.monotonic() + timeout
         ended = self.get_array(name, project=project)
-        while ended.ended is None:
-            # The lines of the logs are left out: only the end of the stream matters.
-            query = {"project": project, "follow": True, "tail": 0}
-            for event in self._raw_events(f"/v1/arrays/{quote(ended.id, safe='')}/logs", query, {}, deadline=deadline):
-                if event.kind == "end":
-                    ended = Array.from_wire(json.loads(event.data))
-                    break
-            else:
-                ended = self.get_array(ended.id)
+        with _naming(f"array '{ended.spec.name}'", timeout):
+            while ended.ended is None:
+                # The lines of the logs are left out: only the end of the stream matters.
+                query = {"project": project, "follow": True, "tail": 0}
+                for event in self._raw_events(f"/v1/arrays/{segment(ended.id)}/logs", query, {}, deadline=deadline):
+                    if event.kind == "end":
+                        ended = Array.from_wire(json.loads(event.data))
+                        break
+                else:
+                    ended = self.get_array(ended.id)
         if check and ended.phase != "Succeeded":
             raise ArrayFailed(ended)
         return ended
@@ -227,7 +231,7 @@ class Client(Operations):
         in `base64`."""
         name, project = _named(job, project)
         query = {"project": project, "follow": follow or None, "task": task, "since": since, "tail": tail}
-        return self._records(f"/v1/jobs/{quote(name, safe='')}/logs", query, {"Last-Event-ID": None})
+        return self._records(f"/v1/jobs/{segment(name)}/logs", query, {"Last-Event-ID": None})
 
     def array_logs(self, array: ArrayName, *, follow: bool = False, task: Optional[str] = None,
                    since: Optional[Any] = None, tail: Optional[int] = None,
@@ -236,7 +240,7 @@ class Client(Operations):
         Raises Unavailable if the connection breaks after the first line: the server cannot continue this stream."""
         name, project = _array_named(array, project)
         query = {"project": project, "follow": follow or None, "task": task, "since": since, "tail": tail}
-        return self._records(f"/v1/arrays/{quote(name, safe='')}/logs", query, {})
+        return self._records(f"/v1/arrays/{segment(name)}/logs", query, {})
 
     def metrics(self, job: JobName, *metrics: str, task: Optional[str] = None, rank: Optional[int] = None,
                 since: Optional[Any] = None, until: Optional[Any] = None, interval: Optional[str] = None,
@@ -289,6 +293,17 @@ class Client(Operations):
                 gone, listed = known.keys() - listed, None
                 for each in gone:
                     yield known.pop(each)
+
+    def _job_to_wait_for(self, name: str, project: Optional[str]) -> Job:
+        try:
+            return self.get_job(name, project=project)
+        except NotFound as error:
+            try:
+                self.get_array(name, project=project)
+            except MusterError:
+                raise error from None
+            raise NotFound(f"'{name}' is an array, and wait() waits for one job",
+                           "wait_array() waits for all members; wait() for one, such as wait('name[0]')") from None
 
     def _end_of(self, job: Job, deadline: Optional[float]) -> Job:
         for change in self._watch({"project": job.spec.project, "name": job.spec.name}, deadline, [job]):
@@ -374,9 +389,20 @@ class Client(Operations):
         return spec if spec.get("project") is not None else {**spec, "project": self.project}
 
 
+@contextlib.contextmanager
+def _naming(what: str, timeout: Optional[float]) -> Iterator[None]:
+    """Names what has not ended in a TimedOut of this program's own time limit."""
+    try:
+        yield
+    except TimedOut as error:
+        if error.status is not None or timeout is None:  # an answer of the server
+            raise
+        raise TimedOut(f"{what} has not ended after {timeout:g} s", "it continues; wait again") from None
+
+
 def _request(method: str, path: str, query: Mapping[str, Any], headers: Mapping[str, Any]) -> Request:
     return Request(method, path, query_pairs(query),
-                   {name: query_text(value) for name, value in headers.items() if value is not None})
+                   {name: header_text(name, value) for name, value in headers.items() if value is not None})
 
 
 def _content_of(answer: Answer) -> Any:

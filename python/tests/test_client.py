@@ -210,6 +210,36 @@ class Client(unittest.TestCase):
                 next(pieces)
         self.assertEqual(connected.settimeout.mock_calls, [mock.call(2.0), mock.call(0.5)])
 
+    def test_an_empty_name_is_invalid(self):
+        client = muster.Client(socket="/nowhere")
+        for ask in (client.get_job, client.get_project, client.wait, client.wait_array, client.logs):
+            with self.assertRaisesRegex(muster.Invalid, "the name is empty", msg=ask):
+                ask("")
+
+    def test_a_header_that_cannot_be_sent_is_invalid(self):
+        for key in ("a\r\nb: c", "\u00fc\u20ac"):
+            with self.assertRaisesRegex(muster.Invalid, "Idempotency-Key is "):
+                muster.Client(socket="/nowhere").submit({"name": "a"}, idempotency_key=key)
+
+    def test_a_client_has_one_server(self):
+        for options in ({"server": "https://x", "socket": "/y"}, {"context": "lab", "server": "https://x"},
+                        {"context": "lab", "socket": "/y"}):
+            with self.assertRaisesRegex(muster.Invalid, "exclude each other"):
+                muster.Client(**options)
+
+    def test_a_time_limit_names_what_has_not_ended(self):
+        client = self.serve(answer(200, JOB), stream(CHANGE), answer(200, ARRAY), stream(": ping\n\n"))
+        with self.assertRaises(muster.TimedOut) as caught:
+            client.wait("dist", timeout=0)
+        self.assertEqual(str(caught.exception), "job 'dist' has not ended after 0 s\n  it continues; wait again")
+        with self.assertRaisesRegex(muster.TimedOut, "array 'grid' has not ended after 0 s"):
+            client.wait_array("grid", timeout=0)
+
+    def test_waiting_for_an_array_names_the_method_for_arrays(self):
+        client = self.serve(answer(404, {**PROBLEM, "code": "not_found", "faults": []}), answer(200, ARRAY))
+        with self.assertRaisesRegex(muster.NotFound, r"'grid' is an array(.|\n)*wait_array\(\)"):
+            client.wait("grid")
+
     def test_a_token_may_end_with_a_newline(self):
         client = muster.Client(server="https://lab", token="mst_secret\n")
         self.assertEqual(client._transport.endpoint.token, "mst_secret")

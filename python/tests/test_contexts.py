@@ -56,6 +56,8 @@ class Contexts(unittest.TestCase):
             choose(None, {**self.env, "MUSTER_SERVER": "https://x"})
         with self.assertRaisesRegex(Invalid, "MUSTER_TOKEN is not"):
             choose(None, {**self.env, "MUSTER_SERVER": "https://x", "MUSTER_TOKEN": "\n"})
+        with self.assertRaisesRegex(Invalid, "MUSTER_STATE_DIR is 'm', which is not an absolute path"):
+            choose(None, {**self.env, "MUSTER_CONTEXT": "local", "MUSTER_STATE_DIR": "m"})
         for damaged in ("{", "[]", '{"version": 2}', '{"version": 1, "contexts": [3]}'):
             self.write(damaged)
             with self.assertRaisesRegex(Invalid, "damaged"):

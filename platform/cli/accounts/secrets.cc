@@ -1,6 +1,8 @@
 // secret and audit: secrets of a project, and the log of changes.
 #include <unistd.h>
 
+#include <limits>
+
 #include "api/account_wire.h"
 #include "base/files.h"
 #include "cli/accounts/accounts.h"
@@ -36,7 +38,8 @@ Call read_audit(Reading& in) {
   if (in.reader.has("--project")) command.query.project = in.reader.text("--project");
   if (in.reader.has("--action")) command.query.action = in.reader.text("--action");
   command.query.since = in.reader.moment("--since", in.caller.now);
-  command.query.limit = in.reader.number_between("--limit", command.query.limit, 1);
+  command.query.limit = in.reader.number_between("--limit", command.query.limit, 0);
+  if (command.query.limit == 0) command.query.limit = std::numeric_limits<int>::max();
   return command;
 }
 
@@ -99,7 +102,7 @@ Command audit_command() {
                       .help = "only entries after this time: 10m (ago), or 2026-01-31T12:00:00Z"},
                      {.name = "--limit",
                       .value = "N",
-                      .help = "maximum number of entries (default: 100)"}} +
+                      .help = "maximum number of entries (default: 100; 0: all)"}} +
                output_flag(),
       .example = "muster audit --user ada --since 1d"};
 }

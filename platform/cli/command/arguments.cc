@@ -220,14 +220,15 @@ std::string unknown_flag(const std::string& word, const Command& command) {
 }
 
 std::string unknown_command(const std::string& word, const Command& command) {
+  if (std::find(command.lacking.begin(), command.lacking.end(), word) != command.lacking.end()) {
+    return "the command '" + word + "' is not available in Muster";
+  }
   const std::vector<std::string> known = command_names(command);
   std::string what = "unknown command '" + word + "'";
   const std::string suggestion = record::did_you_mean(word, known);
   if (!suggestion.empty()) return what + suggestion;
   if (known.empty()) return what;
-  what += "; the commands are";
-  for (const std::string& name : known) what += " " + name;
-  return what;
+  return what + "; the commands are: " + base::joined(known);
 }
 
 Arguments sort_arguments(const Command& root, const std::vector<std::string>& words) {

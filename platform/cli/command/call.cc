@@ -33,6 +33,10 @@ std::string Reading::idempotency_key() {
   return reader.text("--idempotency-key", base::random_name(random, kLength));
 }
 
+SubmissionKey Reading::submission_key() {
+  return {.text = idempotency_key(), .is_given = reader.has("--idempotency-key")};
+}
+
 void Reading::refuse_empty(const std::string& flag) {
   const std::vector<std::string> values = reader.texts(flag);
   const bool has_empty = std::any_of(values.begin(), values.end(),

@@ -20,6 +20,12 @@ namespace muster::cli {
 
 using base::Result;
 
+/// The idempotency key of a submission.
+struct SubmissionKey {
+  std::string text;
+  bool is_given = false;  ///< by the user; otherwise random
+};
+
 /// The input of the function that reads a command's words.
 struct Reading {
   const Command& root;
@@ -31,6 +37,7 @@ struct Reading {
   Output output(const std::vector<std::string>& formats = {"table", "json", "yaml"});
   Output list_output() { return output({"table", "json", "yaml", "names"}); }
   std::string idempotency_key();
+  SubmissionKey submission_key();
   /// Reports a fault if the flag is given with an empty value, which is most likely that of a
   /// variable that is not set. A flag that is at fault already gets no second fault.
   void refuse_empty(const std::string& flag);

@@ -70,6 +70,8 @@ struct Command {
   bool takes_program = false;  ///< "-- CMD..." is allowed
   std::vector<Flag> flags = {};
   std::vector<Command> commands = {};
+  /// Commands of the other product that this dialect lacks.
+  std::vector<std::string> lacking = {};
   std::string example = {};
   std::string see_also = {};  ///< related commands: "muster logs, muster get"
 

@@ -46,7 +46,8 @@ Result<std::vector<Artifact>> wanted(Connection& connection, const ArtifactGetCo
     if (page.artifacts.empty() && !prefix.empty()) {
       return Error{.code = ErrorCode::kNotFound,
                    .what = "job '" + command.name + "' has no artifact " + workspace::shown(prefix),
-                   .advice = "muster artifacts list " + command.name + " lists them"};
+                   .advice = "muster artifacts list " + command.name + " lists them",
+                   .detail = std::make_shared<const NoSuchArtifact>(prefix)};
     }
     std::move(page.artifacts.begin(), page.artifacts.end(), std::back_inserter(all));
   }
@@ -90,8 +91,11 @@ class Fetching {
 
   Result<void> take(ReceivedFiles& files, const Artifact& artifact) {
     if (artifact.kind != Artifact::Kind::kFile) {
-      ++totals_.left_out;
-      tell(program_ + ": left out: " + workspace::shown(artifact.path) + " is a " +
+      const auto& named = command_.paths;
+      const bool is_named = std::find(named.begin(), named.end(), artifact.path) != named.end();
+      ++(is_named ? totals_.failed : totals_.left_out);
+      tell(program_ + (is_named ? ": cannot fetch " : ": left out: ") +
+           workspace::shown(artifact.path) + (is_named ? ": it is a " : " is a ") +
            std::string(api::to_string(artifact.kind)) + "\n");
       return {};
     }

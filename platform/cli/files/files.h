@@ -82,7 +82,13 @@ struct FetchedArtifacts {
   size_t failed = 0;    ///< each is reported on standard error
 };
 
-/// Downloads artifacts. Errors: one does not exist; the folder cannot be written.
+/// Detail of a kNotFound error: the job exists, and has no artifact of this path.
+struct NoSuchArtifact : base::ErrorDetail {
+  explicit NoSuchArtifact(std::string which) : path(std::move(which)) {}
+  std::string path;
+};
+
+/// Downloads artifacts. Errors: NoSuchArtifact; the folder cannot be written.
 Result<FetchedArtifacts> fetch_artifacts(Connection& connection, const ArtifactGetCommand& command,
                                          const std::string& program);
 

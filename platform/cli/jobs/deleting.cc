@@ -386,9 +386,11 @@ std::string deletion_words(const std::vector<Deletion>& all) {
   return base::joined(parts);
 }
 
+enum class Meant { kYes, kNo, kInterrupted };
+
 /// Whether the user confirms the deletion. A script must pass --yes, because it cannot be asked.
-Result<bool> is_meant(const std::vector<Deletion>& all, const DeleteCommand& command) {
-  if (command.yes || all.empty()) return true;
+Result<Meant> is_meant(const std::vector<Deletion>& all, const DeleteCommand& command) {
+  if (command.yes || all.empty()) return Meant::kYes;
   if (::isatty(STDIN_FILENO) != 1) {
     return Error{.code = ErrorCode::kInvalid,
                  .what = "this command deletes " + deletion_words(all) +
@@ -405,7 +407,9 @@ Result<bool> is_meant(const std::vector<Deletion>& all, const DeleteCommand& com
   const std::string question =
       "delete " + deletion_words(all) + " with all logs and artifacts? [y/N] ";
   MUSTER_TRY(const auto answer, ask(STDIN_FILENO, question, Echo::kOn, interrupts));
-  return answer && (*answer == "y" || *answer == "Y" || *answer == "yes");
+  if (!answer) return Meant::kInterrupted;
+  const bool agrees = *answer == "y" || *answer == "Y" || *answer == "yes";
+  return agrees ? Meant::kYes : Meant::kNo;
 }
 
 Result<void> remove_row(Connection& connection, const JobRow& row, bool force) {
@@ -460,10 +464,10 @@ Result<int> execute(const DeleteCommand& command, const Hooks& hooks) {
     return kExitDone;
   }
   if (command.ended) {
-    MUSTER_TRY(const bool meant, is_meant(all, command));
-    if (!meant) {
+    MUSTER_TRY(const Meant meant, is_meant(all, command));
+    if (meant != Meant::kYes) {
       std::cerr << "muster: nothing was deleted" << std::endl;
-      return kExitFailed;
+      return meant == Meant::kInterrupted ? kExitInterrupted : kExitFailed;
     }
     if (all.empty()) std::cerr << "muster: no job to delete" << std::endl;
   }

@@ -35,7 +35,7 @@ struct SubmitCommand {
   bool name_suffix = false;                         ///< a taken name gets a number
   std::optional<spec::WorkspaceOptions> workspace;  ///< sent before the job
   ArrayFlags array;
-  std::string idempotency_key;
+  SubmissionKey key;
   bool follow = false;
   bool dry_run = false;     ///< only forecast
   bool shows_spec = false;  ///< only print the spec of `file`
@@ -54,7 +54,7 @@ struct RerunCommand {
   spec::FlagOverrides flags;
   std::vector<std::string> settings;
   std::optional<spec::WorkspaceOptions> workspace;  ///< instead of the job's
-  std::string idempotency_key;
+  SubmissionKey key;
   bool follow = false;
   bool dry_run = false;
   logs::LogLook look;
@@ -68,7 +68,8 @@ struct DiffCommand {
 };
 
 struct RunCommand {
-  job::JobSpec spec;  ///< valid
+  job::JobSpec spec;          ///< valid
+  bool is_name_made = false;  ///< random, so a command that is repeated has another
   std::optional<spec::WorkspaceOptions> workspace;
   std::string idempotency_key;
   std::string engine;  ///< as of SubmitCommand

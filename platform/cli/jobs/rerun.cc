@@ -77,7 +77,7 @@ Call read_rerun(Reading& in) {
                        .new_name = in.reader.text("--name"),
                        .flags = {.arguments = in.arguments, .caller = in.caller},
                        .settings = in.reader.texts("--set"),
-                       .idempotency_key = in.idempotency_key(),
+                       .key = in.submission_key(),
                        .follow = in.reader.has("--follow"),
                        .dry_run = in.reader.has("--dry-run"),
                        .look = logs::read_look(in),
@@ -278,7 +278,7 @@ Result<int> execute(const RerunCommand& command, const Hooks& hooks) {
   std::vector<Submission> jobs;
   jobs.push_back(std::move(rerun));
   return carry_out(std::move(jobs),
-                   {.idempotency_key = command.idempotency_key,
+                   {.key = command.key,
                     .follow = command.follow,
                     .dry_run = command.dry_run,
                     .look = command.look,

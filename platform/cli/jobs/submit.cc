@@ -25,7 +25,7 @@ std::string read_engine_choice(Reading& in) {
 
 SubmitCommand with_manner(Reading& in, SubmitCommand command) {
   command.array = read_array_flags(in.reader);
-  command.idempotency_key = in.idempotency_key();
+  command.key = in.submission_key();
   command.follow = in.reader.has("--follow");
   command.dry_run = in.reader.has("--dry-run");
   command.engine = read_engine_choice(in);
@@ -90,6 +90,7 @@ Call read_run(Reading& in) {
   const std::string name = "run-" + base::random_name(in.random, kSuffix);
   RunCommand command;
   command.spec = spec::read_run_spec(in.arguments, in.caller, name, in.reader);
+  command.is_name_made = !in.reader.has("--name");
   command.workspace = spec::read_workspace_flags(in.reader);
   command.idempotency_key = in.idempotency_key();
   command.engine = read_engine_choice(in);

@@ -326,7 +326,7 @@ Error about_job(Error error, const job::JobSpec& spec, size_t count, size_t earl
 }
 
 void take_back(Connection& connection, const std::vector<Submitted>& all) {
-  for (const auto& [job, array] : all) {
+  for (const auto& [job, array, unused] : all) {
     connection.set_project(job.spec.project);
     const auto removed =
         array ? remove_array(connection, job.id, true) : remove_job(connection, job.id, true);
@@ -386,7 +386,7 @@ Result<Submitted> submit_one(Connection& connection, const Submission& job,
   MUSTER_TRY(job::Job submitted, connection.call([&](api::Client& client) {
     return client.submit(job.spec, key, job.options);
   }));
-  return Submitted{.job = std::move(submitted), .array = {}};
+  return Submitted{.job = std::move(submitted)};
 }
 
 /// The key of one of `count` jobs.
@@ -398,16 +398,17 @@ std::string key_of_job(const std::string& key, size_t index, size_t count) {
 /// Errors: the server would refuse another job.
 Result<std::set<size_t>> submitted_earlier(Connection& connection,
                                            const std::vector<Submission>& jobs,
-                                           const std::string& key) {
+                                           const SubmissionKey& key) {
   std::set<size_t> earlier;
   const size_t count = jobs.size();
-  if (count == 1) return earlier;
+  if (count == 1 && !key.is_given) return earlier;
   std::optional<Error> refusal;  // of the first job that the server would refuse
   const job::JobSpec* refused = nullptr;
   for (size_t i = 0; i < count; ++i) {
     const Submission& job = jobs[i];
     const auto checked = connection.call([&](api::Client& client) {
-      return client.forecast_unless_submitted(job.spec, key_of_job(key, i, count), job.options);
+      return client.forecast_unless_submitted(job.spec, key_of_job(key.text, i, count),
+                                              job.options);
     });
     if (checked && !*checked) earlier.insert(i);
     if (checked || refusal) continue;
@@ -423,7 +424,7 @@ Result<std::set<size_t>> submitted_earlier(Connection& connection,
 }  // namespace
 
 Result<std::vector<Submitted>> submit_all(Connection& connection, std::vector<Submission> jobs,
-                                          const std::string& key) {
+                                          const SubmissionKey& key) {
   const size_t count = jobs.size();
   std::vector<const job::JobSpec*> specs;
   for (const Submission& job : jobs) specs.push_back(&job.spec);
@@ -434,14 +435,15 @@ Result<std::vector<Submitted>> submit_all(Connection& connection, std::vector<Su
   std::vector<Submitted> in_order(count);
   for (const size_t index : order) {
     const Submission& job = jobs[index];
-    auto answer = submit_one(connection, job, key_of_job(key, index, count));
+    auto answer = submit_one(connection, job, key_of_job(key.text, index, count));
     if (!answer) {
       take_back(connection, submitted);
       return about_job(std::move(answer).error(), job.spec, count, earlier.size());
     }
     // The server may have given it another name.
     rename_dependencies(job.spec, answer->job.spec.name, jobs);
-    if (!earlier.contains(index)) submitted.push_back(*answer);
+    answer->was_there = earlier.contains(index);
+    if (!answer->was_there) submitted.push_back(*answer);
     in_order[index] = *std::move(answer);
   }
   return in_order;

@@ -14,6 +14,7 @@
 
 #include "api/client.h"
 #include "base/result.h"
+#include "cli/command/call.h"
 #include "cli/command/command.h"
 #include "cli/common/output.h"
 #include "cli/connection/connection.h"
@@ -67,18 +68,19 @@ Result<void> send_files(Connection& connection, Submission& job);
 /// A submitted job, or an array.
 struct Submitted {
   job::Job job;  ///< of an array its name, its project and its id
-  std::optional<job::Array> array;
+  std::optional<job::Array> array = {};
+  bool was_there = false;  ///< an earlier command submitted it with the same key
 };
 Submitted submitted_array(job::Array array);
 
 /// Submits all of them or none. `key`: for requests that may be sent twice; a job that an earlier
 /// call has submitted with it is returned, and kept if another job is refused.
 Result<std::vector<Submitted>> submit_all(Connection& connection, std::vector<Submission> jobs,
-                                          const std::string& key);
+                                          const SubmissionKey& key);
 
 /// What a command does with its submissions.
 struct SubmitRun {
-  std::string idempotency_key;
+  SubmissionKey key;
   bool follow = false;   ///< print the logs; of one job
   bool dry_run = false;  ///< only forecast
   logs::LogLook look = {};

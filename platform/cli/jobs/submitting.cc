@@ -1,9 +1,15 @@
 // What submit and run do: forecast jobs, print them as job files, or submit and follow them.
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "api/array_wire.h"
@@ -19,6 +25,7 @@
 #include "cli/jobs/submit_file.h"
 #include "cli/logs/logs.h"
 #include "job/spec_table.h"
+#include "words/sentence.h"
 
 namespace muster::cli::jobs {
 
@@ -140,6 +147,37 @@ Result<int> show_specs(const std::vector<Submission>& jobs, Output output) {
   return kExitDone;
 }
 
+/// Whether standard input is a file or a pipe with data that no program has read. Never waits: an
+/// open pipe without data is the usual input under cron and ssh.
+bool has_unread_input() {
+  struct stat input{};
+  if (::fstat(STDIN_FILENO, &input) != 0) return false;
+  if (S_ISREG(input.st_mode)) return ::lseek(STDIN_FILENO, 0, SEEK_CUR) < input.st_size;
+  int size = 0;
+  const bool is_stream = S_ISFIFO(input.st_mode) || S_ISSOCK(input.st_mode);
+  return is_stream && ::ioctl(STDIN_FILENO, FIONREAD, &size) == 0 && size > 0;
+}
+
+/// Whether it has warned.
+bool warn_of_unread_input() {
+  if (!has_unread_input()) return false;
+  std::cerr << "muster: warning: 'muster run' does not read standard input; submit the job with "
+               "--stdin, and send it with 'muster attach'\n";
+  return true;
+}
+
+/// A rule that asks for a retry takes one of the job's retries.
+void warn_of_idle_rules(const job::JobSpec& spec) {
+  const job::Scheduling& scheduling = spec.scheduling;
+  const bool has_rule = std::any_of(
+      scheduling.retry_rules.begin(), scheduling.retry_rules.end(),
+      [](const job::RetryRule& rule) { return rule.action == job::RetryRule::Action::kRetry; });
+  if (!has_rule || scheduling.retries > 0) return;
+  std::cerr << "muster: warning: job '" << spec.name
+            << "': a rule with the action retry has no effect, because retries is 0; add "
+               "--retries N\n";
+}
+
 Hooks with_engine(Hooks hooks, const std::string& engine) {
   hooks.engine = engine;
   return hooks;
@@ -192,10 +230,17 @@ std::string submitted_text(const job::Job& job) {
   return "submitted " + job.spec.name + (is_rerun ? ", a rerun of " + job.origin->name : "") + "\n";
 }
 
+/// "submitted train: 8 members".
+std::string submitted_text(const job::Array& array) {
+  const int members = array.counts.all();
+  return "submitted " + array.spec.name + ": " + std::to_string(members) +
+         (members == 1 ? " member\n" : " members\n");
+}
+
 /// The answer could not be printed, but the jobs are there.
 Error but_submitted(Error error, const std::vector<Submitted>& all) {
   std::vector<std::string> names;
-  for (const auto& [job, array] : all) names.push_back("'" + job.spec.name + "'");
+  for (const auto& [job, array, unused] : all) names.push_back("'" + job.spec.name + "'");
   error.advice += error.advice.empty() ? "" : "; ";
   error.advice += "submitted all the same: " + base::joined(names);
   return error;
@@ -204,18 +249,33 @@ Error but_submitted(Error error, const std::vector<Submitted>& all) {
 Result<void> show_submitted(const std::vector<Submitted>& all, Output output) {
   std::string text;
   std::vector<std::string> documents;
-  for (const auto& [job, array] : all) {
-    text += array ? "submitted " + job.spec.name + ": " + std::to_string(array->counts.all()) +
-                        " members\n"
-                  : submitted_text(job);
+  for (const auto& [job, array, was_there] : all) {
+    if (was_there) {
+      text += job.spec.name + " is already there\n";
+    } else {
+      text += array ? submitted_text(*array) : submitted_text(job);
+    }
     documents.push_back(array ? api::array_to_json(*array) : api::job_to_json(job));
   }
   MUSTER_CHECK(show(output, text, as_one(documents)));
   if (output != Output::kTable) return {};
-  for (const auto& [job, array] : all) {
+  for (const auto& [job, array, unused] : all) {
     std::cerr << "  to " << next_step(job) << job.spec.name << std::endl;
   }
   return {};
+}
+
+/// A job that requests more than a whole quota waits until somebody raises that. Other reasons to
+/// wait pass.
+void warn_of_small_quota(Connection& connection, const job::Job& job) {
+  if (job::is_preemptible(job.spec.scheduling)) return;
+  const auto now = connection.call([&](api::Client& client) { return client.explain(job.id); });
+  const auto* const over = now ? std::get_if<job::OverCapacity>(&now->reason.what) : nullptr;
+  if (over == nullptr || over->requested <= over->bound) return;
+  std::cerr << "muster: warning: " << safe_lines(words::sentence(now->reason)) << "\n";
+  for (const std::string& line : words::details(now->reason)) {
+    std::cerr << "  " << safe_lines(line) << "\n";
+  }
 }
 
 /// "flag; the file has 2".
@@ -247,20 +307,26 @@ std::string changes_table(const std::vector<spec::ChangedValue>& changes,
 }
 
 Result<int> carry_out(std::vector<Submission> jobs, const SubmitRun& run, const Hooks& hooks) {
+  for (const Submission& job : jobs) warn_of_idle_rules(job.spec);
   if (run.dry_run) return show_forecasts(jobs, run, hooks);
   if (run.follow && jobs.size() > 1) return too_many_to_follow(jobs.size());
   if (run.follow) {
-    return submit_and_follow(std::move(jobs.front()), run.idempotency_key, run.look,
+    return submit_and_follow(std::move(jobs.front()), run.key.text, run.look,
                              logs::OnInterrupt::kDetach, hooks);
   }
   MUSTER_TRY(Connection connection, connect(hooks));
   const job::JobSpec known = jobs.front().spec;
-  auto submitted = submit_all(connection, std::move(jobs), run.idempotency_key);
+  auto submitted = submit_all(connection, std::move(jobs), run.key);
   if (!submitted) {
     return with_origin_of_project(std::move(submitted).error(), known, connection, hooks);
   }
   if (auto shown = show_submitted(*submitted, run.output); !shown) {
     return but_submitted(std::move(shown).error(), *submitted);
+  }
+  if (run.output == Output::kTable) {
+    for (const Submitted& one : *submitted) {
+      if (!one.array && !one.was_there) warn_of_small_quota(connection, one.job);
+    }
   }
   return kExitDone;
 }
@@ -270,7 +336,7 @@ Result<int> execute(const SubmitCommand& command, const Hooks& given) {
   MUSTER_TRY(std::vector<Submission> all, jobs_of(command, hooks));
   if (command.shows_spec) return show_specs(all, command.output);
   return carry_out(std::move(all),
-                   {.idempotency_key = command.idempotency_key,
+                   {.key = command.key,
                     .follow = command.follow,
                     .dry_run = command.dry_run,
                     .look = command.look,
@@ -280,8 +346,16 @@ Result<int> execute(const SubmitCommand& command, const Hooks& given) {
 
 Result<int> execute(const RunCommand& command, const Hooks& given) {
   const Hooks hooks = with_engine(given, command.engine);
-  return submit_and_follow({.spec = command.spec, .workspace = command.workspace},
-                           command.idempotency_key, command.look, logs::OnInterrupt::kStop, hooks);
+  warn_of_idle_rules(command.spec);
+  const bool has_warned = warn_of_unread_input();
+  auto ended =
+      submit_and_follow({.spec = command.spec,
+                         .workspace = command.workspace,
+                         .options = {.name_suffix = command.is_name_made}},
+                        command.idempotency_key, command.look, logs::OnInterrupt::kStop, hooks);
+  // The other end of a pipe may have written later.
+  if (!has_warned) warn_of_unread_input();
+  return ended;
 }
 
 }  // namespace muster::cli::jobs

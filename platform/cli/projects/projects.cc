@@ -129,6 +129,9 @@ Call read_project_usage(Reading& in) {
   ProjectUsageCommand command{.name = in.name("project"), .query = {}};
   command.query.since = in.reader.moment("--since", in.caller.now);
   command.query.until = in.reader.moment("--until", in.caller.now);
+  if (command.query.since && *command.query.since > command.query.until.value_or(in.caller.now)) {
+    in.reader.fault("--since", command.query.until ? "is after --until" : "is in the future");
+  }
   command.output = in.output({"table", "json", "yaml", "csv"});
   if (in.reader.text("--output") == "csv") command.output = Output::kCsv;
   return command;

@@ -90,8 +90,6 @@ using base::Error;
 using base::ErrorCode;
 
 constexpr size_t kMostListed = 50;
-/// The number of names that are tried.
-constexpr int kMostTries = 100;
 /// A command that is misspelled, refused or lacks a file fails within this time.
 constexpr std::chrono::seconds kFirstMoments{2};
 
@@ -225,20 +223,13 @@ Result<bool> is_wanted(const ConvertCommand& command, const Choice& choice,
   return answer && (answer->empty() || *answer == "y" || *answer == "Y" || *answer == "yes");
 }
 
-/// Submits with the given name. Without a given name, appends the first number that makes the name
-/// unique.
-Result<job::Job> submit_converted(Connection& connection, job::JobSpec spec,
+/// Submits with the given name. Without a given name, the server appends the first number that makes
+/// the name unique.
+Result<job::Job> submit_converted(Connection& connection, const job::JobSpec& spec,
                                   const ConvertCommand& command) {
-  const std::string name = spec.name;
-  for (int number = 2;; ++number) {
-    auto job = connection.call(
-        [&](api::Client& client) { return client.submit(spec, command.idempotency_key); });
-    const bool is_taken = !job && job.error().code == ErrorCode::kConflict;
-    if (!is_taken || !command.new_name.empty() || number > kMostTries) return job;
-    const auto other = connection.call([&](api::Client& client) { return client.get(spec.name); });
-    if (!other) return job;  // the error is not about the name
-    spec.name = name + "-" + std::to_string(number);
-  }
+  const api::Client::SubmitOptions options{.name_suffix = command.new_name.empty()};
+  return connection.call(
+      [&](api::Client& client) { return client.submit(spec, command.idempotency_key, options); });
 }
 
 Result<Choice> choice_of(Connection& connection, const ConvertCommand& command, const job::Job& job,

@@ -267,7 +267,11 @@ Error task_has_ended(const job::Job& job, const job::Task& task) {
 /// The state of a job, for a user who waits for it.
 std::string state_of(const job::Job& job) {
   const std::string phase(job::to_string(job.phase));
-  return "job '" + job.spec.name + "' is " + phase + words::after_colon(job.reason);
+  // "Starting: starts" would repeat itself.
+  const auto* const notice = std::get_if<job::Notice>(&job.reason.what);
+  const bool repeats = notice != nullptr && notice->what == job::Notice::What::kStarts;
+  return "job '" + job.spec.name + "' is " + phase +
+         (repeats ? "" : words::after_colon(job.reason));
 }
 
 class Wait {

@@ -70,7 +70,7 @@ SimulateTrace read_trace(FlagReader& reader) {
   SimulateTrace trace{.file = reader.text("--trace")};
   if (!reader.has("--nodes"))
     reader.fault("--nodes", "is missing; give the number of nodes of the cluster");
-  trace.setup.nodes = reader.number("--nodes", 1);
+  trace.setup.nodes = reader.number_between("--nodes", 1, 1, simulate::kMostTraceNodes);
   trace.setup.gpus_per_node = reader.number("--gpus-per-node", trace.setup.gpus_per_node);
   trace.setup.cpu_milli_per_node = reader.cpus("--cpus-per-node", trace.setup.cpu_milli_per_node);
   trace.setup.memory_per_node = reader.bytes("--memory-per-node", 0);

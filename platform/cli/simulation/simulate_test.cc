@@ -72,6 +72,11 @@ TEST(SimulateFlags, RequireExactlyOneExperiment) {
             std::string::npos);
 }
 
+TEST(SimulateFlags, RefuseAClusterWithoutNodesBeforeTheTraceIsRead) {
+  EXPECT_NE(refusal({"simulate", "--trace", "jobs.csv", "--nodes", "0"}).find("--nodes"),
+            std::string::npos);
+}
+
 TEST(SimulateFlags, NameEveryInvalidFlag) {
   const std::string said =
       refusal({"simulate", "--trace", "t", "--project", "a", "--project", "b=many", "--project",

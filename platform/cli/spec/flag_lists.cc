@@ -123,8 +123,9 @@ Flags importance_flags() {
       {.name = "--no-preemptible", .help = "the job stays within the quota, and is never evicted"},
       {.name = "--on-exit",
        .value = "CODE=ACTION",
-       .help =
-           "action after this exit code: retry, fail, or avoid-node (start again on another node)",
+       .help = "action after this exit code: retry (one of --retries), fail, or avoid-node (start "
+               "again "
+               "on another node)",
        .repeats = true},
       {.name = "--on-log",
        .value = "PATTERN=ACTION",

@@ -283,11 +283,15 @@ void add_label(const std::string& text, job::JobSpec& spec) {
 
 void read_content_flags(FlagReader& reader, job::JobSpec& spec) {
   if (reader.has("--artifacts")) {
-    const std::string folder = reader.text("--artifacts");
+    std::string folder = reader.text("--artifacts");
+    if (folder == kNoValue) folder = kArtifactsFolder;
+    if (!folder.starts_with('/')) {
+      reader.fault("--artifacts", "'" + folder + "' is not an absolute path");
+      folder = kArtifactsFolder;
+    }
     std::erase_if(spec.volumes,
                   [](const Volume& volume) { return volume.kind == Volume::Kind::kArtifacts; });
-    spec.volumes.push_back({.kind = Volume::Kind::kArtifacts,
-                            .target = folder == kNoValue ? kArtifactsFolder : folder});
+    spec.volumes.push_back({.kind = Volume::Kind::kArtifacts, .target = std::move(folder)});
   }
   for (const std::string& text : reader.texts("--label")) add_label(text, spec);
   std::vector<Volume> added;

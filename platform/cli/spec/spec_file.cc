@@ -71,11 +71,6 @@ class SpecFile {
 
  private:
   bool has(const std::string& field) const { return lines_.has(field) || set_.contains(field); }
-  bool is_at_fault(const std::string& field) const {
-    const auto is_its = [&](const Fault& fault) { return fault.field == field; };
-    return std::any_of(faults_.begin(), faults_.end(), is_its) ||
-           std::any_of(setting_faults_.begin(), setting_faults_.end(), is_its);
-  }
 
   void locate_faults(int root_line) {
     for (Fault& fault : faults_) {
@@ -105,6 +100,7 @@ class SpecFile {
                                     .right = base::json_text(nlohmann::json(name))}});
     }
     of_file = name;
+    set_.insert("name");
   }
 
   /// The fields that flags have set.
@@ -154,17 +150,7 @@ class SpecFile {
     // reported, because the user did not write it.
     std::vector<Fault> unread = faults_;
     unread.insert(unread.end(), setting_faults_.begin(), setting_faults_.end());
-    // Without a valid kind, the required numbers of tasks are unknown.
-    if (is_at_fault("kind")) {
-      for (const char* field :
-           {"workers", "parameter_servers", "parameter_server", "evaluators", "evaluator"}) {
-        unread.push_back({.field = field});
-      }
-    }
-    if (is_at_fault("workers")) unread.push_back({.field = "scheduling.min_workers"});
-    if (is_at_fault("scheduling.min_workers") || is_at_fault("parameter_servers")) {
-      unread.push_back({.field = "scheduling.resize"});
-    }
+    job::add_dependents(unread);
     for (const Fault& found : job::validate(spec_)) {
       if (config::follows_from_unread(found.field, unread)) continue;
       if (!set_.contains(found.field)) {
@@ -176,7 +162,9 @@ class SpecFile {
       if (set_by_setting_.contains(found.field)) {
         faults_.push_back(fault_of_setting(found));
       } else {
-        fault(flag_of_spec_field(found.field), found.what, 0);
+        // The name is an argument of most commands, so its field has no flag.
+        const bool is_name = found.field == "name";
+        fault(is_name ? "--name" : flag_of_spec_field(found.field), found.what, 0);
       }
     }
   }

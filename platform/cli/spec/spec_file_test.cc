@@ -127,7 +127,8 @@ TEST(SpecFile, ReportsFaultsWithTheirPlaces) {
       {"", "must be a map, not nothing"},
       {"- name: one\n", "must be a map, not a list"},
       {good + "folder: [\n", "line 4: "},
-      {good + "\tgrace: 1s\n", "line 3: "},
+      {good + "\tgrace: 1s\n", "line 3: is indented with a tab"},
+      {good + "resources:\n\tgpus: 1\n", "line 4: is indented with a tab"},
       {good + "---\nname: two\n", "line 3: a second document begins"},
       {",`\x0f", "line 1: "},  // yaml-cpp finds endless documents in it
       {good + "folder: *nowhere\n", "line 3: "},

@@ -243,6 +243,7 @@ TEST(SchedulingFlags, ReportFaultsUnderTheirOwnNames) {
       {one,
        {"--on-exit", "1=stop"},
        "--on-exit 'stop' is invalid: expected one of retry, fail, avoid-node"},
+      {one, {"--artifacts=out"}, "--artifacts 'out' is not an absolute path"},
       {one, {"--on-log", "=fail"}, "--on-log '=fail' has no pattern"},
       {one, {"--on-log", "(=fail"}, "--on-log '(' is not a pattern"},
       {one, {"--min-workers", "1"}, "unknown flag '--min-workers'"},

@@ -105,7 +105,8 @@ cli::Command experiments() {
                         .flags = {kId}},
                        logs(),
                        tags(),
-                       metrics()}};
+                       metrics()},
+          .lacking = {"hyperparameters"}};
 }
 
 bool has_flag(const cli::Command& command, std::string_view name) {
@@ -175,6 +176,7 @@ cli::Command command_tree() {
                     .help = "Gradient's commands for Muster.",
                     .flags = {{.name = "--version", .letter = "-v", .help = "show the version"}},
                     .commands = {experiments()},
+                    .lacking = {"notebooks", "models", "deployments"},
                     .example = "gradient experiments list"};
   for (cli::Command& command : other_commands()) root.commands.push_back(std::move(command));
   add_flags(root);
@@ -406,13 +408,14 @@ cli::Command job_artifacts() {
   return {
       .name = "artifacts",
       .help = "Manage the artifacts of jobs, from /artifacts",
-      .commands = {
-          {.name = "list",
-           .help = "List artifacts",
-           .flags = artifact_job_flags() +
-                    cli::Flags{{.name = "--size", .letter = "-s", .help = "show sizes in bytes"}}},
-          job_artifacts_get("get"),
-          job_artifacts_get("download")}};
+      .commands = {{.name = "list",
+                    .help = "List artifacts",
+                    .flags = artifact_job_flags() + cli::Flags{{.name = "--size",
+                                                                .letter = "-s",
+                                                                .help = "show sizes in bytes"}}},
+                   job_artifacts_get("get"),
+                   job_artifacts_get("download")},
+      .lacking = {"destroy"}};
 }
 
 cli::Command jobs() {

@@ -24,6 +24,7 @@
 #include "cli/common/terminal.h"
 #include "cli/connection/connection.h"
 #include "dialects/gradient/command_tree.h"
+#include "job/obstacle.h"
 
 namespace muster::dialects::gradient {
 
@@ -123,6 +124,43 @@ std::vector<std::string> words_of(const Invocation& invocation, const std::strin
 
 base::Error faults_of(const Invocation& invocation) {
   return cli::usage_error(invocation.path, invocation.reader.faults(), "gradient");
+}
+
+base::Error for_gradient(base::Error error) {
+  const auto* const obstacle = base::detail_of<job::Obstacle>(error);
+  if (obstacle == nullptr) return error;
+  using Kind = job::Obstacle::Kind;
+  switch (obstacle->kind) {
+    case Kind::kSeveralProjects:
+      error.advice = "give its ID, which 'gradient experiments list' shows";
+      break;
+    case Kind::kNoSecret:
+      error.advice = "gradient secrets set project --name NAME adds one";
+      for (base::Fault& fault : error.faults) fault.field.clear();  // it names a field of the API
+      break;
+    case Kind::kUnendedJobs:
+      error.advice =
+          "stop them first: 'gradient experiments list' shows them, and 'gradient experiments stop "
+          "--id ID' stops one";
+      break;
+    case Kind::kEnded:
+      error.advice = "create it again to run it again";
+      break;
+    case Kind::kOtherProject:
+      break;  // no command of Gradient names both an experiment and its project
+  }
+  return error;
+}
+
+job::Job for_gradient(job::Job job) {
+  if (!job.failure) return job;
+  const auto* const astray = std::get_if<job::RanksAstray>(&job.failure->cause);
+  if (astray != nullptr && astray->fault == job::RanksAstray::Fault::kNoneInAWorker) {
+    job.failure->advice = "start the program by mpirun in --masterCommand (mpirun -np " +
+                          std::to_string(job.spec.workers * job.spec.slots_per_worker) +
+                          " PROGRAM), or create a singlenode experiment";
+  }
+  return job;
 }
 
 Result<job::Job> get_job(cli::Connection& connection, const std::string& id) {

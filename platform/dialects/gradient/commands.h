@@ -17,6 +17,7 @@
 #include "cli/connection/contexts.h"
 #include "dialects/gradient/ascii_table.h"
 #include "job/job.h"
+#include "words/sentence.h"
 
 namespace muster::dialects::gradient {
 
@@ -97,6 +98,15 @@ std::vector<std::string> words_of(const Invocation& invocation, const std::strin
 
 /// All invalid flags as one error. REQUIRES: at least one flag is invalid.
 base::Error faults_of(const Invocation& invocation);
+
+// Errors and failures in the words of Gradient's users. Pure. Advice of the server that names
+// commands or flags of Muster is replaced, by the typed part of the error or the failure.
+
+inline constexpr const char* kProgram = "gradient";
+inline constexpr words::Commands kWords{.resume = "gradient experiments start --id "};
+
+base::Error for_gradient(base::Error error);
+job::Job for_gradient(job::Job job);
 
 /// The job of an experiment, by its ID or name.
 Result<job::Job> get_job(cli::Connection& connection, const std::string& id);

@@ -19,14 +19,17 @@ namespace muster::dialects::gradient {
 
 namespace {
 
-/// A line without its backslash ends the command, so most of the required flags are missing.
+/// A line without its backslash ends the command, so most of the required flags are missing, and the
+/// rest of the command is in order.
 std::string advice_on_lines(const Invocation& invocation, const Experiment& experiment) {
   constexpr int kMany = 3;
   if (invocation.words.back() == " ") {
     return "the command ends with a blank: a '\\' must be the last character of its line";
   }
   const bool was_cut =
-      experiment.missing >= kMany && invocation.words.size() > invocation.path.size();
+      experiment.missing >= kMany &&
+      invocation.reader.faults().size() == static_cast<size_t>(experiment.missing) &&
+      invocation.words.size() > invocation.path.size();
   if (!was_cut) return "";
   return "'" + invocation.words.back() +
          "' is the last word of the command: is a '\\' missing at the end of its line?";

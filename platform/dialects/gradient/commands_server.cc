@@ -220,6 +220,13 @@ std::string experiment_in(const std::string& id) {
   return id.substr(0, id.find('/'));
 }
 
+/// Gradient's own program has no message for a file of --files that does not exist.
+int no_such_artifact(const std::string& id, const std::string& path) {
+  note(std::string(kFetch) + "job '" + id + "' has no artifact " + workspace::shown(path) +
+       "\nlist its artifacts: gradient jobs artifacts list --id " + base::shell_joined({id}));
+  return cli::kExitNotFound;
+}
+
 }  // namespace
 
 Result<int> list_artifacts(Invocation& invocation) {
@@ -255,8 +262,13 @@ Result<int> get_artifacts(Invocation& invocation) {
       .folder = {}};
   command.folder = invocation.reader.text("--destination", command.name + "-artifacts");
   return with_server(invocation, kFetch, "Job", [&](cli::Connection& connection) -> Result<int> {
-    MUSTER_TRY(const cli::files::FetchedArtifacts fetched,
-               cli::files::fetch_artifacts(connection, command, "gradient"));
+    const auto result = cli::files::fetch_artifacts(connection, command, "gradient");
+    if (!result) {
+      const auto* const missing = base::detail_of<cli::files::NoSuchArtifact>(result.error());
+      return missing == nullptr ? Result<int>(result.error())
+                                : no_such_artifact(command.name, missing->path);
+    }
+    const cli::files::FetchedArtifacts& fetched = *result;
     const size_t all = fetched.files + fetched.here_already;
     MUSTER_CHECK(print_line(all == 0 ? "No artifacts found"
                                      : workspace::count_text(all, "file", "files") + " in " +

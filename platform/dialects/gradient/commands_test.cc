@@ -1,8 +1,11 @@
 // The output of whole commands, byte for byte, and their exit codes.
+#include "dialects/gradient/commands.h"
+
 #include <gtest/gtest.h>
 
 #include "base/files.h"
 #include "dialects/gradient/gradient_fixture.h"
+#include "job/obstacle.h"
 
 namespace muster::dialects::gradient {
 
@@ -474,10 +477,48 @@ TEST_F(GradientCli, PrintsTheHelpOfACommandThatOnlyGroupsOthers) {
   EXPECT_EQ(misspelt.code, 2);
   EXPECT_NE(misspelt.err.find("unknown command 'lst'; did you mean 'list'?"), std::string::npos);
 
-  const cli::Outcome unknown = gradient({"experiments", "hyperparameters", "list"});
-  EXPECT_TRUE(
-      unknown.err.starts_with("gradient: unknown command 'hyperparameters'; the commands are"));
+  const cli::Outcome unknown = gradient({"experiments", "nothing", "list"});
+  EXPECT_TRUE(unknown.err.starts_with("gradient: unknown command 'nothing'; the commands are: "));
   EXPECT_TRUE(unknown.err.ends_with("  see: gradient experiments --help\n")) << unknown.err;
+}
+
+TEST(GradientWords, AdviceNamesGradientsCommands) {
+  using Kind = job::Obstacle::Kind;
+  const auto told = [](Kind kind) {
+    return for_gradient({.what = "what",
+                         .advice = "muster does it",
+                         .faults = {{.field = "secrets[0].name", .what = "there is no secret"}},
+                         .detail = job::obstacle(kind)});
+  };
+  for (const Kind kind : {Kind::kSeveralProjects, Kind::kNoSecret, Kind::kUnendedJobs}) {
+    const std::string text = told(kind).to_string();
+    EXPECT_EQ(text.find("muster"), std::string::npos) << text;
+    EXPECT_NE(text.find("gradient "), std::string::npos) << text;
+  }
+  EXPECT_EQ(told(Kind::kNoSecret).to_string(),
+            "what\n  there is no secret\n  gradient secrets set project --name NAME adds one");
+
+  job::Job job = job_at(0, "mpi", job::Phase::kFailed);
+  job.spec.workers = 2;
+  job.spec.slots_per_worker = 4;
+  job.failure = {.task = "launcher",
+                 .cause = job::RanksAstray{.fault = job::RanksAstray::Fault::kNoneInAWorker},
+                 .advice = "--allow-launcher-only"};
+  EXPECT_EQ(for_gradient(job).failure->advice,
+            "start the program by mpirun in --masterCommand (mpirun -np 8 PROGRAM), or create a "
+            "singlenode experiment");
+}
+
+TEST_F(GradientCli, ReportsThatACommandOfGradientIsNotAvailable) {
+  EXPECT_EQ(gradient({"experiments", "hyperparameters", "list"}).err,
+            "gradient: the command 'hyperparameters' is not available in Muster\n"
+            "  see: gradient experiments --help\n");
+  EXPECT_EQ(gradient({"notebooks", "list"}).err,
+            "gradient: the command 'notebooks' is not available in Muster\n"
+            "  see: gradient --help\n");
+  EXPECT_EQ(gradient({"jobs", "artifacts", "destroy"}).err,
+            "gradient: the command 'destroy' is not available in Muster\n"
+            "  see: gradient jobs artifacts --help\n");
 }
 
 }  // namespace

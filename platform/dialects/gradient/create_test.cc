@@ -294,6 +294,15 @@ TEST_F(GradientCreate, ABlankAfterABackslashIsReported) {
             "  see: gradient experiments create singlenode --help\n");
 }
 
+TEST_F(GradientCreate, OtherFaultsCauseNoSuggestionOfABackslash) {
+  const cli::Outcome outcome =
+      gradient({"experiments", "create", "multinode", "--experimentType", "MPI", "--experimentType",
+                "GRPC", "--masterCommand", "true"});
+
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err.find("is the last word of the command"), std::string::npos) << outcome.err;
+}
+
 TEST_F(GradientCreate, AForgottenFlagCausesNoSuggestionOfABackslash) {
   const cli::Outcome outcome =
       gradient({"experiments", "create", "singlenode", "--container", "c", "--machineType", "C3"});

@@ -95,7 +95,11 @@ Result<int> run_command_line(const std::vector<std::string>& words, const cli::H
 }  // namespace
 
 int run(const std::vector<std::string>& words, const cli::Hooks& hooks) {
-  return cli::run_and_tell("gradient", [&] { return run_command_line(words, hooks); });
+  return cli::run_and_tell(kProgram, [&]() -> Result<int> {
+    auto code = run_command_line(words, hooks);
+    if (code) return code;
+    return for_gradient(std::move(code).error());
+  });
 }
 
 namespace {

@@ -175,7 +175,7 @@ int report(const cli::logs::FollowEnd& end, const std::string& id) {
     show_detached(id);
     return cli::kExitInterrupted;
   }
-  const std::string text = cli::failure_text(end.job, "gradient");
+  const std::string text = cli::failure_text(for_gradient(end.job), kProgram);
   std::cerr << (cli::terminal_of(STDERR_FILENO).is_terminal ? cli::safe_lines(text) : text)
             << std::flush;
   return cli::exit_code_of(end.job);
@@ -195,7 +195,9 @@ Result<int> follow_logs(cli::Connection& connection, const std::string& id,
       .query = {.follow = true, .task = task},
       .look = {.prefix = !task && job.tasks.size() > 1},
       .on_interrupt = cli::logs::OnInterrupt::kDetach,
-      .head = LineHead(job.id, cli::terminal_of(STDOUT_FILENO).colour)};
+      .head = LineHead(job.id, cli::terminal_of(STDOUT_FILENO).colour),
+      .program = kProgram,
+      .commands = kWords};
   MUSTER_TRY(const cli::logs::FollowEnd end, cli::logs::follow(connection, interrupts, request));
   return report(end, job.id);
 }

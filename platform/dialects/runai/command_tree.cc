@@ -275,6 +275,7 @@ cli::Command command_tree() {
   cli::Command root{.name = "runai",
                     .help = "Run:AI's commands for Muster.",
                     .commands = submit_commands(),
+                    .lacking = {"training", "workspace"},
                     .example = "runai submit-mpi dist --processes=2 -g 1 -i IMAGE"};
   for (cli::Command& command : other_commands()) root.commands.push_back(std::move(command));
   add_common_flags(root);

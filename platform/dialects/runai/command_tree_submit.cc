@@ -208,7 +208,7 @@ cli::Flags one_task_flags() {
       {.name = "--inference",
        .help = "users depend on the job: it has the highest priority, within the quota"},
       {.name = "--jupyter", .help = "Jupyter notebook; not supported"},
-      {.name = "--elastic", .help = "use as many workers as there are resources for"},
+      {.name = "--elastic", .help = "no effect: the job keeps the GPUs that it requests"},
       {.name = "--completions", .value = "N", .help = "only 1 is supported"},
       {.name = "--parallelism", .value = "N", .help = "only 1 is supported"},
   };

@@ -17,6 +17,7 @@
 #include "cli/connection/connection.h"
 #include "dialects/runai/command_tree.h"
 #include "dialects/runai/job_views.h"
+#include "job/obstacle.h"
 #include "job/project.h"
 #include "words/sentence.h"
 
@@ -169,6 +170,26 @@ Error missing(const std::string& job, const std::string& project, const std::str
 
 }  // namespace
 
+Error for_runai(Error error) {
+  const auto* const obstacle = base::detail_of<job::Obstacle>(error);
+  if (obstacle == nullptr) return error;
+  using Kind = job::Obstacle::Kind;
+  if (obstacle->kind == Kind::kEnded) error.advice = "'runai list jobs' shows what runs and waits";
+  if (obstacle->kind == Kind::kSeveralProjects) error.advice = "choose one: -p PROJECT";
+  return error;
+}
+
+job::Job for_runai(job::Job job) {
+  if (!job.failure) return job;
+  const auto* const astray = std::get_if<job::RanksAstray>(&job.failure->cause);
+  if (astray != nullptr && astray->fault == job::RanksAstray::Fault::kNoneInAWorker) {
+    job.failure->advice = "start the program by mpirun (mpirun -np " +
+                          std::to_string(job.spec.workers * job.spec.slots_per_worker) +
+                          " PROGRAM), or submit it with 'runai submit'";
+  }
+  return job;
+}
+
 Error usage_error_of(const Invocation& invocation) {
   return cli::usage_error(invocation.arguments.path, invocation.reader.faults(), "runai");
 }
@@ -218,7 +239,7 @@ Error nothing_printed_yet(const job::Job& job) {
 Error start_timed_out(const job::Job& job) {
   return {.code = ErrorCode::kTimeout,
           .what = "Timeout waiting for job to start running",
-          .advice = "it is " + status_of(job) + words::after_colon(job.reason) +
+          .advice = "it is " + status_of(job) + words::after_colon(job.reason, kWords) +
                     "; it keeps waiting: runai attach " + job.spec.name};
 }
 

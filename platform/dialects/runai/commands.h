@@ -17,6 +17,7 @@
 #include "cli/connection/connection.h"
 #include "cli/connection/contexts.h"
 #include "job/job.h"
+#include "words/sentence.h"
 
 namespace muster::dialects::runai {
 
@@ -119,6 +120,12 @@ void note(const std::string& line);
 
 // Messages. Pure.
 
+inline constexpr words::Commands kWords{.resume = "runai resume "};
+
+/// Advice of the server that names commands or flags of Muster is replaced, by the typed part of the
+/// error or the failure.
+base::Error for_runai(base::Error error);
+job::Job for_runai(job::Job job);
 /// The invalid flags of the command line, with the command that prints the help.
 base::Error usage_error_of(const Invocation& invocation);
 base::Error no_such_project(const std::string& project);

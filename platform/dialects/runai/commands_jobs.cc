@@ -132,7 +132,7 @@ Result<Names> names_meant(Invocation& invocation, cli::Connection& connection,
 class Failures {
  public:
   void add(const base::Error& error) {
-    std::cerr << cli::error_text(error, "runai") << std::flush;
+    std::cerr << cli::error_text(for_runai(error), "runai") << std::flush;
     if (code_ == cli::kExitDone) code_ = cli::exit_code_of(error);
   }
   int code() const { return code_; }
@@ -267,22 +267,29 @@ job::LogQuery read_query(Invocation& invocation) {
 }  // namespace
 
 Result<int> logs_command(Invocation& invocation) {
-  cli::logs::LogsCommand command{.name = the_name(invocation, "job"),
-                                 .project = project_of(invocation)};
-  command.query = read_query(invocation);
+  cli::logs::FollowRequest request{.name = the_name(invocation, "job"),
+                                   .query = read_query(invocation),
+                                   .look = {},
+                                   .program = "runai",
+                                   .commands = kWords};
   if (!invocation.reader.ok()) return usage_error_of(invocation);
   MUSTER_TRY(cli::Connection connection, connect(invocation));
-  MUSTER_TRY(const job::Job job, find_job(connection, command.name, command.project));
+  MUSTER_TRY(const job::Job job, find_job(connection, request.name, project_of(invocation)));
   const std::string pod = invocation.reader.text("--pod");
   if (!pod.empty()) {
     MUSTER_TRY(const job::Task task, find_pod(job, pod));
-    command.query.task = task.name;
+    request.query.task = task.name;
   }
-  if (job.attempt == 0 && !command.query.follow) return nothing_printed_yet(job);
+  if (job.attempt == 0 && !request.query.follow) return nothing_printed_yet(job);
   // The output of a single pod has no prefix.
-  command.look.prefix = pod.empty() && job.tasks.size() > 1;
-  command.look.timestamps = invocation.reader.has("--timestamps");
-  return execute(command, invocation.hooks);
+  request.look.prefix = pod.empty() && job.tasks.size() > 1;
+  request.look.timestamps = invocation.reader.has("--timestamps");
+  cli::Interrupts interrupts;
+  MUSTER_TRY(const cli::logs::FollowEnd end, cli::logs::follow(connection, interrupts, request));
+  if (end.how == cli::logs::FollowEnd::How::kPipeClosed) return cli::kExitBrokenPipe;
+  if (end.how == cli::logs::FollowEnd::How::kInterrupted) return cli::kExitInterrupted;
+  // As in Run:AI, the end of the job is not reported, and does not change the exit code.
+  return cli::kExitDone;
 }
 
 }  // namespace muster::dialects::runai

@@ -192,13 +192,16 @@ class Attachment {
   }
 
   Result<int> show_output(const job::LogQuery& query) {
-    const cli::logs::FollowRequest request{
-        .name = job_.spec.name, .query = query, .look = {.prefix = false}};
+    const cli::logs::FollowRequest request{.name = job_.spec.name,
+                                           .query = query,
+                                           .look = {.prefix = false},
+                                           .program = "runai",
+                                           .commands = kWords};
     MUSTER_TRY(const cli::logs::FollowEnd end,
                cli::logs::follow(connection_, interrupts_, request));
     if (end.how == End::kPipeClosed) return cli::kExitBrokenPipe;
     if (end.how == End::kInterrupted) return left();
-    std::cerr << cli::failure_text(end.job, "runai") << std::flush;
+    std::cerr << cli::failure_text(for_runai(end.job), "runai") << std::flush;
     return cli::exit_code_of(end.job);
   }
 

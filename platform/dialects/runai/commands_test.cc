@@ -14,6 +14,7 @@
 #include "cli/connection/connection.h"
 #include "dialects/runai/runai.h"
 #include "dialects/runai/test_jobs.h"
+#include "job/obstacle.h"
 
 namespace muster::dialects::runai {
 
@@ -111,6 +112,28 @@ TEST_F(RunAi, AMissingNameIsAUsageError) {
                        "the commands are: runai config project, runai config cluster"));
   EXPECT_TRUE(contains(runai({"list", "--loglevel", "loud"}).err, "'loud' is invalid"));
   EXPECT_TRUE(contains(runai({"lsit"}).err, "did you mean 'list'?"));
+}
+
+TEST_F(RunAi, FollowedLogsDoNotReportTheEndOfTheJob) {
+  serve({.records = {{.task = "launcher", .host = "dist-launcher", .text = "begin"}},
+         .jobs = {ended_job("dist", 1, job::Phase::kFailed, 3)}});
+  work_in_team_a();
+
+  const cli::Outcome outcome = runai({"logs", "dist", "-f", "--pod", "dist-launcher"});
+
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out, "begin\n");
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(RunAi, ErrorsNameRunAisCommands) {
+  using Kind = job::Obstacle::Kind;
+  const auto told = [](Kind kind) {
+    return for_runai({.what = "what", .advice = "muster does it", .detail = job::obstacle(kind)});
+  };
+  EXPECT_EQ(told(Kind::kEnded).advice, "'runai list jobs' shows what runs and waits");
+  EXPECT_EQ(told(Kind::kSeveralProjects).advice, "choose one: -p PROJECT");
+  EXPECT_EQ(told(Kind::kNoSecret).advice, "muster does it");  // Run:AI has no such command
 }
 
 TEST_F(RunAi, LogsMergeAllPodsAndPodSelectsOne) {

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cli/common/job_view.h"
 #include "cli/common/output.h"
+#include "dialects/runai/commands.h"
 #include "dialects/runai/runai.h"
 #include "job/job.h"
 #include "words/sentence.h"
@@ -98,6 +99,15 @@ std::string status_of_started(const Job& job) {
   return "Running";
 }
 
+/// The engine could not start the task, and so no task of the job was started.
+bool could_not_start(const Job& job, const Task& task) {
+  if (job.phase != Phase::kFailed || !job.failure || job.attempt == 0) return false;
+  const bool any_started = std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& each) {
+    return each.started || each.phase != TaskPhase::kPending;
+  });
+  return !any_started && (job.failure->task.empty() || job.failure->task == task.name);
+}
+
 std::string status_of_end(const Job& job, const job::ExitStatus& exit) {
   if (exit.out_of_memory) return "OOMKilled";
   if (!exit.error.empty()) return "ContainerCannotRun";
@@ -134,6 +144,7 @@ std::string status_of(const Job& job) {
 std::string status_of(const Job& job, const Task& task) {
   switch (task.phase) {
     case TaskPhase::kPending:
+      if (could_not_start(job, task)) return "ContainerCannotRun";
       if (job::is_final(job.phase)) return "N/A";
       if (is_held_back(job)) return "Suspended";
       return waits_for_workers(job, task) ? "Init:0/1" : "Pending";
@@ -172,6 +183,7 @@ PodCounts count_pods(const Job& job) {
     if (task.phase == TaskPhase::kRunning) ++counts.running;
     const bool waits = task.phase == TaskPhase::kPending || task.phase == TaskPhase::kStarting;
     if (waits && !job::is_final(job.phase) && !is_held_back(job)) ++counts.pending;
+    if (could_not_start(job, task)) ++counts.failed;
     if (!task.exit) continue;
     const std::string status = status_of_end(job, *task.exit);
     if (status == "Completed") ++counts.succeeded;
@@ -305,10 +317,10 @@ std::string reason_of_failure(const job::Failure& failure) {
 
 /// Why the job waits, is being ended, or failed.
 std::string reason_text(const Job& job, base::Time now) {
-  if (job.failure) return reason_of_failure(*job.failure);
+  if (job.failure) return reason_of_failure(*for_runai(job).failure);
   const bool is_well = job::is_final(job.phase) || status_of(job) == "Running";
   if (is_well || job::is_empty(job.reason)) return "";
-  std::string text = "\nReason:\n  " + words::sentence(job.reason) + "\n";
+  std::string text = "\nReason:\n  " + words::sentence(job.reason, kWords) + "\n";
   for (const std::string& detail : words::details(job.reason)) text += "  " + detail + "\n";
   if (job.may_start && job.phase == job::Phase::kQueued) {
     const bool is_past = *job.may_start <= now;
@@ -356,7 +368,7 @@ std::string job_event_table(const Job& job, base::Time now) {
   cli::Table table({{"SOURCE"}, {"TYPE"}, {"AGE"}, {"MESSAGE"}});
   for (const job::Event& event : job.events) {
     table.add({"job/" + job.spec.name, is_warning(event) ? "Warning" : "Normal",
-               age_words(now - event.time), words::sentence(event.what)});
+               age_words(now - event.time), words::sentence(event.what, kWords)});
   }
   return table.to_string();
 }

@@ -196,6 +196,20 @@ TEST(Status, OfAPodThatHasNotStarted) {
   EXPECT_EQ(status_of(job, job.tasks[1]), "N/A");
 }
 
+TEST(Status, APodThatCouldNotStartHasFailed) {
+  Job job = waiting_job("single", 0);
+  job.phase = Phase::kFailed;
+  job.attempt = 1;
+  job.failure = {.task = "", .cause = job::Remark{"cannot start main: there is no '/nonexistent'"}};
+  job.tasks.resize(1);
+  EXPECT_EQ(status_of(job, job.tasks[0]), "ContainerCannotRun");
+  const std::string page = job_description(job, kNow, false);
+  EXPECT_NE(page.find("FAILED PODS:              1\n"), std::string::npos) << page;
+
+  job.attempt = 0;  // for example, a job on which it depends has failed
+  EXPECT_EQ(status_of(job, job.tasks[0]), "N/A");
+}
+
 TEST(Status, TypesFollowThePurpose) {
   Job job = mpi_job("dist", 1);
   EXPECT_EQ(type_of(job), "Train");

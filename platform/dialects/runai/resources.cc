@@ -253,9 +253,20 @@ std::string workers_flag(const cli::FlagReader& reader, const std::vector<std::s
                                                                      : "--processes";
 }
 
+namespace {
+
+/// Two names of one flag.
+void refuse_both(const std::string& flag, const std::string& other, cli::FlagReader& reader) {
+  if (!reader.has(flag) || !reader.has(other)) return;
+  reader.fault(other, "cannot be used with " + flag + ": both stand for the same number");
+}
+
+}  // namespace
+
 void read_workers(cli::FlagReader& reader, const std::vector<std::string>& path,
                   job::JobSpec& spec) {
   if (spec.kind == job::Kind::kSingle) return;
+  refuse_both("--processes", "--num-processes", reader);
   spec.workers = reader.number(workers_flag(reader, path), 1);
   spec.slots_per_worker = reader.number("--slots-per-worker", 1);
   read_replicas(reader, spec);
@@ -283,6 +294,7 @@ std::optional<milliseconds> parse_duration_parts(std::string_view text) {
     const size_t end = std::min(text.find_first_of(kDigits, unit), text.size());
     const auto part = base::parse_duration(text.substr(0, end));
     if (unit == 0 || unit == end || !part) return std::nullopt;
+    if (*part > milliseconds::max() - sum) return std::nullopt;
     sum += *part;
     text.remove_prefix(end);
   }

@@ -381,7 +381,9 @@ void check_submission(const Submission& submission, const std::vector<std::strin
     // By default, the master has the claims of a worker.
     const bool is_a_repetition = record::is_within(fault.field, "leader.resources") &&
                                  (flag != "--master-gpu" || !reader.has(flag));
-    if (!is_a_repetition && !unread.is_at_fault(flag)) reader.fault(flag, fault.what);
+    // A variable without a value is not in the spec, so this fault is of another variable.
+    const bool is_told = unread.is_at_fault(flag) && flag != "--environment";
+    if (!is_a_repetition && !is_told) reader.fault(flag, fault.what);
   }
 }
 
@@ -472,7 +474,8 @@ void refuse_unserved_flags(cli::FlagReader& reader) {
     reader.fault("--template", "templates are not supported; give the values as flags");
   }
   if (reader.has("--node-type")) {
-    reader.fault("--node-type", "nodes have no types; choose nodes with --node-pools");
+    reader.fault("--node-type",
+                 "is not supported: nodes have no types; choose nodes with --node-pools");
   }
   if (reader.has("--jupyter")) {
     reader.fault("--jupyter",

@@ -146,6 +146,12 @@ TEST(RunaiSubmission, AVariableIsNotSplit) {
             (std::map<std::string, std::string>{{"A", "b=c"}, {"B", ""}, {"HOME", "/root"}}));
 }
 
+TEST(RunaiSubmission, AllFaultsOfVariablesAreReported) {
+  EXPECT_EQ(read_words(mpi_with({"-e", "TOKEN", "-e", "9A=1"})).faults,
+            (Words{"--environment 'TOKEN' has no value; give NAME=VALUE, as in -e NAME=\"$NAME\"",
+                   "--environment '9A' is not a variable name; use letters, digits and '_'"}));
+}
+
 TEST(RunaiSubmission, AVariableWithoutAValueIsNotTakenFromTheCaller) {
   EXPECT_EQ(fault_of(mpi_with({"-e", "TOKEN"})),
             "--environment 'TOKEN' has no value; give NAME=VALUE, as in -e NAME=\"$NAME\"");
@@ -261,6 +267,8 @@ TEST(RunaiSubmission, AnInteractiveJobIsNotRetried) {
 TEST(RunaiSubmission, ProcessesAreWorkers) {
   EXPECT_EQ(asked_by(mpi_with({})).spec.workers, 1);
   EXPECT_EQ(asked_by(mpi_with({"--num-processes", "3"})).spec.workers, 3);
+  EXPECT_EQ(fault_of(mpi_with({"--processes=2", "--num-processes=3"})),
+            "--num-processes cannot be used with --processes: both stand for the same number");
   EXPECT_EQ(fault_of(mpi_with({"--processes=0"})).substr(0, 31), "--processes 0 is out of range; ");
   EXPECT_EQ(fault_of(mpi_with({"--processes=two"})), "--processes 'two' is not a whole number");
 }
@@ -365,7 +373,7 @@ TEST(RunaiSubmission, EveryFaultIsReportedAtOnce) {
   EXPECT_EQ(
       faults,
       (Words{"unknown flag '--procesess'; did you mean '--processes'?", "-i, --image must be set",
-             "--node-type nodes have no types; choose nodes with --node-pools",
+             "--node-type is not supported: nodes have no types; choose nodes with --node-pools",
              "--stdin is required for containers with -t/--tty=true",
              "Job names must consist of lower case alphanumeric characters or '-' and start "
              "with an alphabetic character (e.g. 'my-name',  or 'abc-123')",
@@ -438,6 +446,8 @@ TEST(RunaiFlagsWithoutEffect, StillHaveTheirValuesChecked) {
        "--ttl-after-finish 'soon' is not a time such as 30s, 2m or 1h30m"},
       {{"--ttl-after-finish=5m3"},
        "--ttl-after-finish '5m3' is not a time such as 30s, 2m or 1h30m"},
+      {{"--ttl-after-finish=9223372036854775807ms1ms"},
+       "--ttl-after-finish '9223372036854775807ms1ms' is not a time such as 30s, 2m or 1h30m"},
       {{"--extended-resource=rdma"}, "--extended-resource 'rdma' has no value; write NAME=N"},
       {{"--toleration=key=x"}, "--toleration must contain operator=Equal or operator=Exists"},
       {{"--toleration=operator=Exists,seconds=soon"},
@@ -452,7 +462,7 @@ TEST(RunaiFlagsWithoutEffect, AreRefusedIfAProgramNeedsThem) {
   EXPECT_EQ(fault_of(submit_with({"--template=big"})),
             "--template templates are not supported; give the values as flags");
   EXPECT_EQ(fault_of(submit_with({"--node-type=dgx"})),
-            "--node-type nodes have no types; choose nodes with --node-pools");
+            "--node-type is not supported: nodes have no types; choose nodes with --node-pools");
   EXPECT_EQ(fault_of(submit_with({"--jupyter"})),
             "--jupyter is not supported: ports of a job are not exposed; run the notebook with "
             "--interactive and its command after '--'");

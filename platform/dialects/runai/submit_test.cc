@@ -116,7 +116,7 @@ TEST_F(RunaiSubmit, AFrameworkIsRequired) {
   EXPECT_NE(none.err.find("runai submit-dist mpi, pytorch or tf"), std::string::npos) << none.err;
   const cli::Outcome unknown = runai({"submit-dist", "xgboost", "dist"});
   EXPECT_EQ(unknown.code, 2);
-  EXPECT_NE(unknown.err.find("unknown command 'xgboost'; the commands are mpi pytorch tf"),
+  EXPECT_NE(unknown.err.find("unknown command 'xgboost'; the commands are: mpi, pytorch, tf"),
             std::string::npos)
       << unknown.err;
 }
