@@ -427,6 +427,7 @@ class Ending(ServerTest):
         server.process.send_signal(signal.SIGTERM)
 
         self.assertEqual(server.finish(), 0)
+        self.serve("")  # no command starts it
         gate.open()
         self.assertEqual(self.muster.ended("job")["phase"], "Succeeded")
         self.assertEqual(self.muster.logs("job"), "[main] one\n[main] two\n")

@@ -184,12 +184,12 @@ TEST_F(Routes, ADryRunWithTheKeyOfAnEarlierRequestGivesItsJob) {
   job::JobSpec many{.name = "many", .project = "default", .command = {"ls"}, .folder = "/"};
   many.array.indexes = "0-1";
   const http::Response job = submit_with(one, "k", "false");
-  const http::Response array = submit_with(many, "k", "false");
+  const http::Response array = submit_with(many, "of-many", "false");
   ASSERT_EQ(job.status, 201) << job.body;
   ASSERT_EQ(array.status, 202) << array.body;
 
   const http::Response same_job = submit_with(one, "k", "true");
-  const http::Response same_array = submit_with(many, "k", "true");
+  const http::Response same_array = submit_with(many, "of-many", "true");
 
   ASSERT_EQ(same_job.status, 201) << same_job.body;
   EXPECT_EQ(api::job_from_json(same_job.body)->id, api::job_from_json(job.body)->id);
@@ -197,6 +197,7 @@ TEST_F(Routes, ADryRunWithTheKeyOfAnEarlierRequestGivesItsJob) {
   EXPECT_EQ(api::array_from_json(same_array.body)->id, api::array_from_json(array.body)->id);
   EXPECT_EQ(submit_with(one, "other", "true").status, 409);
   EXPECT_EQ(submit_with(many, "other", "true").status, 409);
+  EXPECT_EQ(submit_with(many, "k", "true").status, 409) << "the key of a job";
 }
 
 TEST_F(Routes, AJobThatCouldNeverRunIsRefusedAtSubmitAndInADryRun) {

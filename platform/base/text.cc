@@ -56,7 +56,7 @@ char lower_letter(char letter) {
 }  // namespace
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  // The beginning of a name is more likely to mean this name than one of the same distance.
+  // A beginning more likely means this name than one of which two letters differ.
   constexpr size_t kShortestBeginning = 3;
   std::string best;
   size_t best_distance = word.size() / 3 + 1;
@@ -64,7 +64,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
     if (word.size() < kShortestBeginning || !candidate.starts_with(word)) continue;
     if (best.empty() || candidate.size() < best.size()) best = candidate;
   }
-  if (!best.empty()) best_distance = 1;
+  if (!best.empty()) best_distance = 2;
   for (const std::string& candidate : candidates) {
     // The distance is at least the difference of the lengths, so long words are not compared.
     const size_t apart =

@@ -13,7 +13,8 @@ namespace muster::base {
 /// 2026-01-31T12:34:56.123456789Z; the fraction is cut to `digits` places (0 to 9).
 std::string to_rfc3339(Time time, int digits = 3);
 
-/// The shortest candidate that begins with `word`; else the one nearest to it by edit distance.
+/// The candidate of which one letter differs; else the shortest one that begins with `word`; else
+/// the nearest by edit distance.
 /// Empty if no candidate is within a third of the word's length. A word of one or two letters is
 /// near to none.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);

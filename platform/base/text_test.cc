@@ -24,8 +24,9 @@ TEST(Nearest, FindsTheMostSimilarWordAndNothingTooDifferent) {
   EXPECT_EQ(nearest("frobnicate", words), "");
 }
 
-TEST(Nearest, PrefersTheShortestNameThatBeginsWithTheWord) {
-  EXPECT_EQ(nearest("prio", {"purpose", "pri", "priority-class", "priority"}), "priority");
+TEST(Nearest, PrefersTheShortestNameThatBeginsWithTheWordToADistantOne) {
+  EXPECT_EQ(nearest("prio", {"purpose", "priority-class", "priority"}), "priority");
+  EXPECT_EQ(nearest("workerCont", {"workerContainer", "workerCount"}), "workerCount");
   EXPECT_EQ(nearest("pr", {"priority"}), "");
 }
 

@@ -315,17 +315,25 @@ Result<void> check_content(const job::JobSpec& spec, const JobTable& jobs, const
 namespace {
 
 /// Without indexes, an array has one for each of its lines.
-bool has_same_members(const job::ArraySpec& left, const job::ArraySpec& right) {
+bool has_same_indexes(const job::ArraySpec& left, const job::ArraySpec& right) {
   if (left.is_none() || right.is_none()) return left.is_none() && right.is_none();
   const auto of_left = job::indexes_of(left);
   const auto of_right = job::indexes_of(right);
-  return of_left && of_right && *of_left == *of_right && left.lines == right.lines;
+  return of_left && of_right && *of_left == *of_right;
 }
 
 }  // namespace
 
 Result<void> check_repetition(const job::JobSpec& given, const job::JobSpec& stored,
                               bool is_renamed) {
+  if (given.project != stored.project) {
+    // Its user may no longer see what is in that project.
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "the idempotency key of job " + name_in_quotes(given.name) +
+                         " was used for a submission to another project",
+                 .advice = "submit the job with another key",
+                 .faults = {{.field = "project", .what = "differs"}}};
+  }
   job::JobSpec comparable = given;
   comparable.labels = stored.labels;
   comparable.annotations = stored.annotations;
@@ -340,7 +348,10 @@ Result<void> check_repetition(const job::JobSpec& given, const job::JobSpec& sto
   if (job::inherits_folder(given) && job::inherits_folder(stored)) {
     comparable.folder = stored.folder;
   }
-  if (has_same_members(given.array, stored.array)) comparable.array = stored.array;
+  if (has_same_indexes(given.array, stored.array)) {
+    comparable.array = stored.array;
+    comparable.array.lines = given.array.lines;
+  }
   // An array waits for the ids of jobs: Controller::resolved_array().
   if (!stored.array.is_none()) comparable.after = stored.after;
   std::vector<base::Fault> faults;

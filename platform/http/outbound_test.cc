@@ -126,8 +126,8 @@ TEST_F(OutboundPost, DoesNotWaitLongerThanItsLimits) {
   const Outbound plain{.over_tls = false, .host = "localhost", .port = silent.port()};
   const Outbound secured{.host = "localhost", .port = silent.port()};
 
-  const auto unanswered = post({kHere}, plain, tls, {.whole = milliseconds(20)}, -1);
-  const auto unshaken = post({kHere}, secured, tls, {.connect = milliseconds(20)}, -1);
+  const auto unanswered = post({kHere}, plain, tls, {.whole = milliseconds(500)}, -1);
+  const auto unshaken = post({kHere}, secured, tls, {.connect = milliseconds(500)}, -1);
 
   ASSERT_FALSE(unanswered);
   EXPECT_NE(unanswered.error().what.find("did not answer in time"), std::string::npos);

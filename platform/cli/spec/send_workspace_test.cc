@@ -376,7 +376,8 @@ TEST(ContainersOfAJobFile, ReportEachFaultOnceWithItsLine) {
   EXPECT_EQ(
       told,
       (Words{
-          "5 user must be a single value, not a list", "6 registry.user unknown key",
+          "5 user must be a single value, not a list",
+          "6 registry.user unknown key; did you mean 'username'?",
           "8 container.pull 'sometimes' is invalid: expected one of if-missing, always, never",
           "9 container.capabilities[0] 'KIL' is not a Linux capability; did you "
           "mean 'KILL'?",
