@@ -76,7 +76,7 @@ class OrdinaryUser(MusterTest):
 
 @unittest.skipIf(os.geteuid() != 0, "only root becomes another account")
 class Nobody(MusterTest):
-    """systemd's source of accounts reports that the password of nobody is '!*': sshd refuses locked accounts."""
+    """A server with the account nobody. systemd reports this account as locked, and sshd refuses locked accounts."""
 
     copy_of_programs = OrdinaryUser.copy_of_programs
 
