@@ -240,9 +240,9 @@ std::vector<TorchrunEnd> other_torchrun_ends(const LastLines& lines, size_t caus
   return ends;
 }
 
-// "Root Cause (first observed failure):" names the lowest rank of those whose ends torchrun noticed
-// at the same look at them. A rank that a signal killed lost no other one. Else it is unknown which
-// rank was the first.
+// torchrun looks at its ranks from time to time. If several have ended since the last look, its
+// "Root Cause (first observed failure):" is the lowest of them. Of these, a rank that a signal
+// killed did not end because it lost another one. Without such a rank, the first is unknown.
 std::optional<RankEnd> torchrun_cause(const LastLines& lines, size_t at) {
   if (lines[at].find("Root Cause (first observed failure):") == std::string::npos) {
     return std::nullopt;

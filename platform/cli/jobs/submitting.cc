@@ -265,8 +265,8 @@ Result<void> show_submitted(const std::vector<Submitted>& all, Output output) {
   return {};
 }
 
-/// A job that requests more than a whole quota waits until somebody raises that. Other reasons to
-/// wait pass.
+/// Warns of a job that requests more than the whole quota: it waits until the quota is raised. Jobs
+/// that wait for another reason start by themselves.
 void warn_of_small_quota(Connection& connection, const job::Job& job) {
   if (job::is_preemptible(job.spec.scheduling)) return;
   const auto now = connection.call([&](api::Client& client) { return client.explain(job.id); });

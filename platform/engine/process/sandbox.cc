@@ -294,8 +294,8 @@ OwnFiles own_files_of(const launch::TaskPlan& plan, const TaskFolder& folder) {
   if (fs::exists(folder.resolver())) files.emplace("/etc/resolv.conf", folder.resolver());
   if (!plan.ssh) return files;
   files.emplace("/etc/passwd", folder.passwd());
-  // An sshd that cannot read /etc/shadow asks the other sources of /etc/nsswitch.conf: systemd's
-  // reports that the account nobody is locked.
+  // An sshd that cannot read /etc/shadow asks the next source of /etc/nsswitch.conf. There systemd
+  // reports the account nobody as locked, and sshd then refuses its key.
   files.emplace("/etc/shadow", folder.shadow());
   return files;
 }
