@@ -214,9 +214,12 @@ class Attaching(Sessions):
         self.assertIn("[main] <end>\n", self.muster.logs("talk"))
 
     def test_two_users_share_the_input_and_output_of_a_real_terminal(self):
+        sized = self.muster.gate()
+        # A signal that arrives just before `read` blocks waits until `read` ends; `wait` does not have this race.
         self.submit("--stdin", "--tty", "--", "sh", "-c",
                     "trap 'echo interrupted; exit 9' INT; trap 'stty size' WINCH; tty; stty size; "
-                    "until read line; do :; done; echo was read; while :; do sleep 0.01; done")
+                    f"{sized.wait} & until wait $!; do :; done; read line; echo was read; "
+                    "while :; do sleep 0.01; done")
         # The last reported size counts.
         first = self.typed("attach", "talk", rows=30, columns=90)
         first.until(b"30 90\r\n")
@@ -225,6 +228,7 @@ class Attaching(Sessions):
         second.resize(44, 144)
         for each in (first, second):
             each.until(b"44 144\r\n")
+        sized.open()
         second.type(b"\n")
         for each in (first, second):
             each.until(b"was read\r\n")
