@@ -80,8 +80,8 @@ TEST_F(Rsh, ReportsASignalAsAShellDoes) {
 
 TEST_F(Rsh, PassesOnSignalsWhileTheInputIsNotRead) {
   const Ran ran = sh(R"(
-    mkfifo ready never
-    yes | $RSH w0 'trap "echo was told; exit 3" TERM; exec 3<> never; echo > ready; read x <&3' &
+    mkfifo ready
+    yes | $RSH w0 'trap "echo was told; exit 3" TERM; echo > ready; while :; do sleep 0.01; done' &
     rsh=$!
     read line < ready
     kill -TERM $rsh; wait $rsh; echo $?)");
@@ -99,8 +99,8 @@ TEST_F(Rsh, WorksWithItsOwnStreamsClosed) {
 
 TEST_F(Rsh, SendsSighupToTheCommandWhenItIsKilled) {
   const Ran ran = sh(R"(
-    mkfifo ready told never
-    $RSH w0 'trap "echo hung up > told; exit" HUP; exec 3<> never; echo > ready; read x <&3' &
+    mkfifo ready told
+    $RSH w0 'trap "echo hung up > told; exit" HUP; echo > ready; while :; do sleep 0.01; done' &
     rsh=$!
     read line < ready
     kill -9 $rsh; cat told)");
