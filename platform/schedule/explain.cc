@@ -88,7 +88,12 @@ WaitVerdict fresh_verdict(const Cycle& cycle, Pool& pool, GangState& gang,
        holders_of(pool, request, refusal ? refusal->project : kNoProject)) {
     verdict.reason.details.emplace_back(std::move(held));
   }
-  if (const auto shadow = shadow_start(pool, request, cycle.now)) verdict.may_start = shadow->start;
+  if (const auto shadow = shadow_start(pool, request, cycle.now)) {
+    // The computed start leaves out the reserved starts of other gangs, which exist only in a plan:
+    // "now" would be wrong for a gang that one of them keeps waiting.
+    const bool waits_for_another = verdict.constraint == Constraint::kReserved;
+    if (!waits_for_another || shadow->start > cycle.now) verdict.may_start = shadow->start;
+  }
   return verdict;
 }
 

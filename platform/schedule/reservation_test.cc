@@ -49,6 +49,9 @@ TEST(Reservation, LetsOnlyGangsThatEndBeforeItsStartRunFirst) {
     EXPECT_EQ(reason.constraint, Constraint::kReserved) << reason.text;
     EXPECT_NE(reason.text.find("'wide'"), std::string::npos) << reason.text;
     EXPECT_EQ(stage.scheduler.explain("wide", stage.now).may_start, kStart + seconds(100));
+    const WaitVerdict late = stage.scheduler.explain("long", stage.now);
+    EXPECT_EQ(late.constraint, Constraint::kReserved);
+    EXPECT_EQ(late.may_start, std::nullopt) << "it fits now, but the plan holds it";
   }
 }
 
