@@ -120,8 +120,8 @@ TEST(SweepWire, ReportsFaultsOfValuesBesideFaultsOfForm) {
   ASSERT_FALSE(read);
   Texts fields;
   for (const base::Fault& fault : read.error().faults) fields.push_back(fault.field);
-  EXPECT_EQ(fields, (Texts{"metric", "parameters.lr.high", "max_trials", "job.name",
-                           "job.grace_ms"}));
+  EXPECT_EQ(fields,
+            (Texts{"metric", "parameters.lr.high", "max_trials", "job.name", "job.grace_ms"}));
 }
 
 TEST(SpecWire, ASecretWithoutADestinationBecomesTheVariableOfItsName) {
