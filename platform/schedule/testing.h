@@ -39,6 +39,11 @@ inline Project project(const std::string& name, const Share& share) {
   return project;
 }
 
+/// The project "q" alone.
+inline std::vector<Project> one_project(int64_t deserved = 4) {
+  return {project("q", {.deserved = deserved, .weight = 1})};
+}
+
 /// In order of their creation.
 inline std::vector<Project> projects(std::vector<Project> list) {
   for (size_t i = 0; i < list.size(); ++i) list[i].sequence = i;
