@@ -42,14 +42,16 @@ Engine::Engine(SessionBase base, SessionOptions options, MakeChannel make_channe
 }
 
 Status Engine::start() {
+  // The session's thread uses the log; it does not run yet.
+  const bool logs =
+      rank() == 0 && size() > 1 && options_.autotune && !options_.autotune_log.empty();
+  if (logs) autotune_log_.open(options_.autotune_log);
+  const bool has_opened = autotune_log_.is_open();
   if (size() > 1) take_part();
   if (!options_.timeline.empty()) {
     if (Status opened = start_timeline(options_.timeline); !opened) return opened;
   }
-  if (rank() != 0 || size() == 1 || !options_.autotune || options_.autotune_log.empty()) return {};
-  const std::lock_guard duty(duty_);
-  autotune_log_.open(options_.autotune_log);
-  if (autotune_log_) return {};
+  if (!logs || has_opened) return {};
   return Error{ErrorCode::kSystem, "cannot write the log " + options_.autotune_log};
 }
 

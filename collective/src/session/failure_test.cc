@@ -3,13 +3,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <csignal>
 #include <future>
 #include <latch>
+#include <mutex>
 #include <thread>
+#include <utility>
 
+#include "session/engine.h"
 #include "session/session_world.h"
+#include "session/silent_channel.h"
 #include "transport/socket.h"
 #include "world/join.h"
 
@@ -142,7 +148,7 @@ TEST(SessionStall, EndsAtTheLimitOnAllRanksThatHaveHandedOver) {
             return;
           }
           const Status waited = session.wait(*session.barrier("w1"));
-          given_up.count_down();
+          given_up.arrive_and_wait();  // the other one may hand over after this one's limit
           ASSERT_FALSE(waited);
           EXPECT_EQ(waited.error().code, ErrorCode::kTimeout);
           EXPECT_TRUE(waited.error().message.starts_with("'w1' has waited "));
@@ -150,6 +156,103 @@ TEST(SessionStall, EndsAtTheLimitOnAllRanksThatHaveHandedOver) {
         },
         options);
   }
+}
+
+// The channel of rank 0. It stops the session's thread when that thread has looked for work, has
+// planned how long to sleep, and is about to rest, until an operation has been handed over.
+class LateRest final : public SilentChannel {
+ public:
+  struct Events {
+    std::latch is_late{1};
+    std::latch handed_over{1};
+    Bytes message = {};  // of rank 1; the thread finds it once it rests
+  };
+  LateRest(Events& events, Take take) : events_(events), take_(std::move(take)) {}
+
+  void collect() override {
+    if (looks_++ > 0 && !events_.message.empty()) take_(1, std::exchange(events_.message, {}));
+  }
+  Doorbell& bell() override {
+    if (std::this_thread::get_id() == maker_ || looks_ != 1) return bell_;
+    events_.is_late.count_down();
+    events_.handed_over.wait();
+    return bell_;
+  }
+
+ private:
+  Events& events_;
+  Take take_;
+  const std::thread::id maker_ = std::this_thread::get_id();
+  int looks_ = 0;  // used by the session's thread
+};
+
+class Alone {
+ public:
+  Alone(std::chrono::milliseconds limit, Engine::MakeChannel make_channel)
+      : engine_({.world = world_, .backend = &backend_},
+                {.stall_warning = std::chrono::milliseconds(100),
+                 .stall_limit = limit,
+                 .on_stall = [this](const std::string& text) { add(text); }},
+                std::move(make_channel)) {
+    EXPECT_TRUE(engine_.start());
+  }
+  void hand_over(std::string_view name) {
+    EXPECT_TRUE(engine_.hand_over({name}, {.kind = CallKind::kBarrier}, {}, {}));
+  }
+  bool is_reported(const std::string& name) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, testing::kPatience, [&] {
+      return std::ranges::any_of(
+          reports_, [&](const std::string& text) { return text.starts_with("'" + name + "'"); });
+    });
+  }
+
+ private:
+  static World world_of_two() {
+    World world{.rank = 0, .size = 2, .hosts = {"a", "b"}};
+    world.monitor = std::make_unique<Monitor>(
+        MonitorOptions{.rank = 0, .host = "a", .timeout = testing::kPatience}, std::vector<Link>());
+    return world;
+  }
+  void add(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    reports_.push_back(text);
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> reports_;
+  World world_ = world_of_two();
+  SoloBackend backend_;
+  Engine engine_;
+};
+
+// In the time between, the thread counts as awake, so that the hand-over rings no bell.
+TEST(SessionStall, IsReportedForAHandOverWhileTheThreadGoesToSleep) {
+  for (const int from : {0, 1}) {
+    LateRest::Events events;
+    Alone alone({}, [&](const SessionBase& /*base*/, Channel::Take take) {
+      return std::make_unique<LateRest>(events, std::move(take));
+    });
+    events.is_late.wait();
+    if (from == 0) alone.hand_over("w1");
+    if (from == 1) events.message = encode_new("w1", {.call = {.kind = CallKind::kBarrier}});
+    events.handed_over.count_down();
+    EXPECT_TRUE(alone.is_reported("w1")) << "handed over by rank " << from;
+  }
+}
+
+// The thread then sleeps until the limit of the first operation, which is far away.
+TEST(SessionStall, IsReportedForAHandOverAfterAnotherReport) {
+  Alone alone(std::chrono::hours(1),
+              [](const SessionBase& /*base*/, const Channel::Take& /*take*/) {
+                return std::make_unique<SilentChannel>();
+              });
+  alone.hand_over("w1");
+  EXPECT_TRUE(alone.is_reported("w1"));
+  alone.hand_over("w2");
+  EXPECT_TRUE(alone.is_reported("w2"));
 }
 
 }  // namespace

@@ -10,14 +10,14 @@
 #include "communicator/impl.h"
 #include "session/engine.h"
 #include "session/session_fixture.h"
+#include "session/silent_channel.h"
 #include "world/join.h"
 
 namespace muster::collective::session {
 namespace {
 
-// A channel without messages. It stops the session's thread on its first way to the bell, until the
-// bell has rung.
-class StillChannel final : public Channel {
+// A channel that stops the session's thread on its first way to the bell, until the bell has rung.
+class StillChannel final : public SilentChannel {
  public:
   struct Events {
     std::latch reached_bell{1};
@@ -34,8 +34,6 @@ class StillChannel final : public Channel {
     return bell_;
   }
 
-  Doorbell* bell_of(int /*rank*/) override { return nullptr; }
-
   // The last call before the thread sleeps. Rings the bell, since the thread might sleep for ever
   // otherwise.
   bool has_next() const override {
@@ -44,22 +42,8 @@ class StillChannel final : public Channel {
     return false;
   }
 
-  Next next(Bytes& /*record*/) override { return Next::kNothing; }
-  void hand_over(ByteView /*message*/, Tally /*tally*/) override {}
-  void notify_self(Tally /*tally*/, bool /*has_record*/) override {}
-  void joins() override {}
-  void collect() override {}
-  bool has_collected_all() const override { return true; }
-  bool publish(ByteView /*record*/) override { return true; }
-  bool has_room_for(ByteView /*record*/) override { return true; }
-  void finished(std::uint32_t /*tally*/, int /*hand_overs*/) override {}
-  void all_joined() override {}
-  void leave(ByteView /*message*/) override {}
-  std::uint64_t longest() const override { return 1024; }
-
  private:
   Events& events_;
-  mutable Doorbell bell_;
   const std::thread::id maker_ = std::this_thread::get_id();
   bool has_been_stopped_ = false;  // used by the session's thread
 };

@@ -342,14 +342,23 @@ void Engine::serve() {
       }
       until = plan_to_wake();
       bell().rest(until ? Attention::kPatient : Attention::kAsleep);
-      if (has_work()) continue;
+      // A hand-over between the plan and this rest has rung no bell.
+      if (has_work() || (!patient_ && has_unwatched_names())) continue;
     }
     bell().wait(seen, until);
   }
 }
 
+// A deadline for names that wait comes early enough for every name that is handed over later: such
+// a name does not ring the bell of a patient thread.
 std::optional<Deadline> Engine::plan_to_wake() {
-  const std::optional<Deadline> stall = earlier(report_stalls(), give_up_stalls());
+  const Deadline now = Clock::now();
+  std::optional<Deadline> stall = earlier(report_stalls(), give_up_stalls());
+  for (const std::chrono::milliseconds patience : {options_.stall_warning, options_.stall_limit}) {
+    if (stall && patience > std::chrono::milliseconds::zero()) {
+      stall = std::min(*stall, now + patience);
+    }
+  }
   patient_ = stall.has_value();
   return earlier(stall, watch_over_unattended());
 }
@@ -448,7 +457,7 @@ void Engine::go_off_duty() {
 // Names that wait for a rank, which no other thread would report.
 bool Engine::has_unwatched_names() {
   constexpr auto kNever = std::chrono::milliseconds::zero();
-  if (!coordinator_) return false;
+  if (!coordinator_ || over_) return false;
   const std::lock_guard lock(coordinator_mutex_);
   return (options_.stall_warning > kNever && coordinator_->next_stall(options_.stall_warning)) ||
          (options_.stall_limit > kNever && coordinator_->next_give_up(options_.stall_limit));
