@@ -177,11 +177,13 @@ void Monitor::Impl::take(std::size_t index, Frame frame) {
       detector_.heard(line.rank);
       keep(line.rank, std::move(frame));
       break;
-    case FrameKind::kSpread:
-      if (frame.origin == options_.rank || frame.number <= spread_[frame.origin]) break;
+    case FrameKind::kSpread: {
+      const int origin = frame.origin;
+      if (origin == options_.rank || frame.number <= spread_[origin]) break;
       pass_on(frame);
-      keep(frame.origin, std::move(frame));
+      keep(origin, std::move(frame));
       break;
+    }
   }
 }
 

@@ -77,7 +77,7 @@ void Monitor::Impl::ask(const std::vector<int>& ranks) {
 int Monitor::Impl::reach() const {
   if (is_complete()) return 0;
   if (watches_.empty()) return std::max(0, deputy_reach_ - 1);
-  return std::bit_width(static_cast<unsigned>(switchboard_->size()));
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(switchboard_->size())));
 }
 
 void Monitor::Impl::begin_patrol() {

@@ -153,8 +153,8 @@ TEST_P(ShmAllReduce, WorksAgainAndAgainIfOnlySomeRanksUseTheArena) {
       [&](ShmBackend& host, int rank) {
         const std::vector<float> inputs = values_of(rank, kCount);
         std::vector<float> apart(kCount);
-        float* const shared = reinterpret_cast<float*>(host.memory() + layout.arenas +
-                                                       static_cast<std::uint64_t>(rank) * kArena);
+        auto* const shared = reinterpret_cast<float*>(host.memory() + layout.arenas +
+                                                      static_cast<std::uint64_t>(rank) * kArena);
         for (std::uint64_t sequence = 1; sequence <= 200; ++sequence) {
           // All ranks, some of them, or none: the turns have different lengths.
           const bool uses_arena = sequence % 5 == 0 || (rank % 2 == 0 && sequence % 7 != 0);
