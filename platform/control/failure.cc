@@ -139,9 +139,10 @@ std::string advice_for(const job::ExitStatus& status, const std::optional<Contai
 }
 
 job::TaskFailed cause_of_end(std::string task, const job::ExitStatus& status,
-                             const LogSummary& words, const std::optional<Container>& container) {
-  job::TaskFailed cause{.task = std::move(task), .exit = status};
-  if (container) {
+                             const LogSummary& words, const Evidence& evidence) {
+  job::TaskFailed cause{
+      .task = std::move(task), .exit = status, .exited_before = evidence.exited_before};
+  if (const auto& container = evidence.container) {
     cause.image = container->image;
     const bool lacks_limit = status.out_of_memory && !status.limit && container->memory_bytes > 0;
     if (lacks_limit) cause.exit.limit = {job::Limit::kMemory, container->memory_bytes};
@@ -153,12 +154,14 @@ job::TaskFailed cause_of_end(std::string task, const job::ExitStatus& status,
 
 /// The advice by the lines, unless the exit is more specific.
 std::string advice_of(const job::ExitStatus& status, const LogSummary& words,
-                      const std::optional<Container>& container) {
-  std::string advice = advice_for(status, container);
+                      const Evidence& evidence) {
+  std::string advice = advice_for(status, evidence.container);
   const bool exit_says_more = status.signal == SIGKILL || status.out_of_memory || status.limit ||
                               status.lost || !status.advice.empty();
-  if (words.advice.empty() || (exit_says_more && !advice.empty())) return advice;
-  return words.advice;
+  if (!words.advice.empty() && (!exit_says_more || advice.empty())) advice = words.advice;
+  if (!advice.empty() || evidence.exited_before.empty()) return advice;
+  return "the other tasks still needed " + evidence.exited_before +
+         ": its log may show why it ended first; a common reason is that it had fewer batches";
 }
 
 job::Failure failure_of_rank(const Evidence& evidence) {
@@ -170,10 +173,10 @@ job::Failure failure_of_rank(const Evidence& evidence) {
   if (status.out_of_memory) status.limit = around->limit;
   LogSummary words = summary_of_rank(evidence);
   job::TaskFailed cause =
-      cause_of_end(evidence.where ? evidence.where->name : "", status, words, evidence.container);
+      cause_of_end(evidence.where ? evidence.where->name : "", status, words, evidence);
   cause.is_rank = true;
   cause.rank = end.rank;
-  std::string advice = end.aborted ? words.advice : advice_of(status, words, evidence.container);
+  std::string advice = end.aborted ? words.advice : advice_of(status, words, evidence);
   if (end.aborted) cause.how = job::TaskFailed::How::kAborted;
   if (end.unfinalized) {
     cause.how = job::TaskFailed::How::kUnfinalized;
@@ -309,6 +312,11 @@ Evidence evidence_of(engine::Engine& engine, const engine::GangId& gang, const j
   Evidence evidence{.task = culprit, .lines = last_lines(engine, gang, culprit)};
   if (engine.runs_images()) evidence.container = container_of(job.spec, culprit.role);
   if (!tells_of_ranks(job, culprit)) return evidence;
+  const job::Task* const early = exited_before(job, culprit);
+  if (early != nullptr && !job::was_killed(*culprit.exit) &&
+      reports_loss(printed_end(engine, gang, job, culprit))) {
+    evidence.exited_before = early->name;
+  }
   evidence.rank = first_failed(evidence.lines);
   if (!evidence.rank) {
     evidence.lost_host = lost_host_in(evidence.lines);
@@ -351,7 +359,7 @@ job::Failure failure_of(const Evidence& found) {
   LogSummary words = task.role == job::TaskRole::kLauncher
                          ? summary_of_launcher(evidence.lines, surroundings)
                          : summary_of_lines(evidence.lines, Printers::kOneProcess, surroundings);
-  std::string advice = advice_of(status, words, evidence.container);
+  std::string advice = advice_of(status, words, evidence);
   if (status.succeeded()) {
     words.meaning.clear();
     advice =
@@ -359,7 +367,7 @@ job::Failure failure_of(const Evidence& found) {
         "'sleep infinity' or a server does";
   }
   return {.task = task.name,
-          .cause = cause_of_end(task.name, status, words, evidence.container),
+          .cause = cause_of_end(task.name, status, words, evidence),
           .advice = std::move(advice),
           .last_lines = std::move(words.shown)};
 }

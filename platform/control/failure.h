@@ -46,6 +46,10 @@ struct Evidence {
   std::optional<std::string> lost_host;
 
   std::optional<Container> container;  ///< where the failure happened, if tasks are containers
+
+  /// The task that had exited with code 0 while the others still needed it, if `task` failed
+  /// because it lost another process; empty: no such task.
+  std::string exited_before;
 };
 
 /// The known names of tasks by the addresses at which they answer: ssh prints these addresses.

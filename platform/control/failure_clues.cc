@@ -241,26 +241,52 @@ LastLines without_ranks(LastLines lines) {
   return lines;
 }
 
+constexpr std::string_view kTraceback = "Traceback (most recent call last):";
+// PyTorch appends the traceback of a DataLoader worker or of a DataParallel replica to the message
+// of the exception that it raises in its place.
+constexpr std::string_view kOriginalTraceback = "Original Traceback (most recent call last):";
+
+/// The lines with the traceback of an exception group as the traceback of any exception. Those of
+/// its members stay indented.
+LastLines without_group_margins(LastLines lines) {
+  constexpr std::string_view kGroup = "  + Exception Group Traceback (most recent call last):";
+  constexpr std::string_view kMargin = "  | ";
+  bool is_in_group = false;
+  for (std::string& line : lines) {
+    const bool is_head = line.starts_with(kGroup);
+    is_in_group = is_head || (is_in_group && line.starts_with(kMargin));
+    if (is_in_group) line = is_head ? std::string(kTraceback) : line.substr(kMargin.size());
+  }
+  return lines;
+}
+
 /// A traceback of Python: where it begins, and its last line, which names the exception.
 struct Traceback {
   size_t begin = 0;
   size_t exception = 0;
 };
 
-/// The first traceback at or after `from`.
+bool begins_traceback(std::string_view line) {
+  return line.starts_with(kTraceback) || line.starts_with(kOriginalTraceback);
+}
+
+/// The first traceback at or after `from`. If two processes print at once, the traceback of the
+/// second may begin within that of the first. The exception that follows is that of one of them.
 std::optional<Traceback> find_traceback(const LastLines& lines, size_t from) {
+  std::optional<size_t> begin;
   for (size_t i = from; i < lines.size(); ++i) {
-    if (!lines[i].starts_with("Traceback (most recent call last):")) continue;
-    size_t end = i + 1;
-    while (end < lines.size() && lines[end].starts_with(' ')) ++end;
-    if (end == lines.size()) return std::nullopt;
-    return Traceback{.begin = i, .exception = end};
+    if (begins_traceback(lines[i])) {
+      begin = i;
+    } else if (begin && !lines[i].starts_with(' ')) {
+      return Traceback{.begin = *begin, .exception = i};
+    }
   }
   return std::nullopt;
 }
 
-/// Whether `next` was raised while `first` was handled.
+/// Whether `next` was raised while `first` was handled, or is the original of `first`.
 bool is_raised_from(const LastLines& lines, const Traceback& first, const Traceback& next) {
+  if (lines[next.begin].starts_with(kOriginalTraceback)) return true;
   for (size_t i = first.exception; i < next.begin; ++i) {
     if (holds(lines[i], "above exception")) return true;
   }
@@ -320,15 +346,16 @@ bool is_consequence(std::string_view line) {
                      [&](std::string_view words) { return holds(line, words); });
 }
 
-/// Whether the loss of another process led to these exceptions. The message of an exception may
-/// have a few lines.
+// The message of an exception may have a few lines.
+constexpr size_t kLinesOfMessage = 3;
+
+/// Whether the loss of another process led to these exceptions.
 bool is_consequence(const LastLines& lines, const Chain& chain, Printers printers) {
-  constexpr size_t kLinesOfMessage = 3;
   for (size_t i = chain.first.begin; i < lines.size(); ++i) {
     const bool is_behind = i > chain.last.exception;
     const bool is_of_another = printers == Printers::kSeveral && lines[i].starts_with('[');
     if (is_behind && (i - chain.last.exception >= kLinesOfMessage || is_of_another ||
-                      lines[i].starts_with("Traceback "))) {
+                      begins_traceback(lines[i]))) {
       break;
     }
     // The lines between are code and its places.
@@ -381,12 +408,24 @@ std::string place_in(const LastLines& lines, const Traceback& traceback) {
   return place;
 }
 
+/// The last line of the exception's message: the lines behind the first one are indented. Those of
+/// the members of an exception group count as well, as far as they fit.
+size_t end_of_message(const LastLines& lines, const Traceback& traceback) {
+  constexpr size_t kLinesOfGroup = 10;
+  size_t end = traceback.exception + 1;
+  const bool is_group = end < lines.size() && lines[end].starts_with("  +-+");
+  const size_t longest = is_group ? kLinesOfGroup : kLinesOfMessage;
+  const size_t most = std::min(lines.size(), traceback.exception + longest);
+  while (end < most && (lines[end].starts_with(' ') || lines[end].starts_with('\t'))) ++end;
+  return end - 1;
+}
+
 Clue clue_of(const LastLines& lines, const Traceback& traceback, Surroundings surroundings) {
   const std::string& exception = lines[traceback.exception];
   Clue clue{.words = exception.substr(0, kLongestWords),
             .advice = {},
             .begin = traceback.begin,
-            .end = traceback.exception};
+            .end = end_of_message(lines, traceback)};
   if (exception.size() > kLongestWords) clue.words += "...";
   const std::string place = place_in(lines, traceback);
   if (!place.empty()) clue.words += " (" + place + ")";
@@ -394,11 +433,23 @@ Clue clue_of(const LastLines& lines, const Traceback& traceback, Surroundings su
   return clue;
 }
 
+/// The messages without a traceback that report the loss of another process, if it is near the end.
+std::optional<PrintedError> loss_in(const TimedLines& printed) {
+  constexpr size_t kNearTheEnd = 20;
+  const size_t count = printed.lines.size();
+  for (size_t i = count - std::min(count, kNearTheEnd); i < count; ++i) {
+    if (is_consequence(printed.lines[i])) {
+      return PrintedError{.time = printed.times[i], .is_consequence = true};
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Clue> clue_in(const LastLines& printed, Printers printers,
                             Surroundings surroundings) {
-  const LastLines lines = without_ranks(printed);
+  const LastLines lines = without_group_margins(without_ranks(printed));
   if (const auto traceback = deciding_traceback(lines, printers)) {
     return clue_of(lines, *traceback, surroundings);
   }
@@ -416,27 +467,11 @@ std::optional<Clue> clue_in(const LastLines& printed, Printers printers,
   return clue;
 }
 
-namespace {
-
-/// The messages without a traceback that report the loss of another process, if it is near the end.
-std::optional<PrintedError> loss_in(const TimedLines& printed) {
-  constexpr size_t kNearTheEnd = 20;
-  const size_t count = printed.lines.size();
-  for (size_t i = count - std::min(count, kNearTheEnd); i < count; ++i) {
-    if (is_consequence(printed.lines[i])) {
-      return PrintedError{.time = printed.times[i], .is_consequence = true};
-    }
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 std::optional<PrintedError> error_in(const TimedLines& printed, Printers printers) {
   // After an error, a launcher needs longer than this to start its processes again.
   constexpr std::chrono::seconds kRound{5};
   std::vector<PrintedError> errors;
-  const LastLines lines = without_ranks(printed.lines);
+  const LastLines lines = without_group_margins(without_ranks(printed.lines));
   for (const Chain& chain : chains_in(lines)) {
     errors.push_back({.time = printed.times[chain.first.begin],
                       .is_consequence = is_consequence(lines, chain, printers)});

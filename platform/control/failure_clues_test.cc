@@ -65,6 +65,86 @@ TEST(Clue, OfChainedTracebacksIsTheLast) {
   }
 }
 
+// Printed by PyTorch 1.13.
+const LastLines kOfLoader{
+    "Traceback (most recent call last):",
+    "  File \"/home/ada/train.py\", line 7, in <module>",
+    "    for b in loader: pass",
+    "  File \"/usr/lib/python3/dist-packages/torch/_utils.py\", line 543, in reraise",
+    "    raise exception",
+    "KeyError: Caught KeyError in DataLoader worker process 0.",
+    "Original Traceback (most recent call last):",
+    "  File \"/usr/lib/python3/dist-packages/torch/utils/data/_utils/fetch.py\", line 58, in fetch",
+    "    data = [self.dataset[idx] for idx in possibly_batched_index]",
+    "  File \"/home/ada/train.py\", line 5, in __getitem__",
+    "    raise KeyError('sample 7 has no label')",
+    "KeyError: 'sample 7 has no label'"};
+
+TEST(Clue, OfAnExceptionThatAWorkerProcessPassedOnIsTheOriginalException) {
+  for (const Printers printers : {Printers::kOneProcess, Printers::kSeveral}) {
+    const auto clue = clue_in(joined({"epoch 1"}, kOfLoader), printers);
+    EXPECT_EQ(clue->words, "KeyError: 'sample 7 has no label' (train.py, line 5)");
+    EXPECT_EQ(clue->end, kOfLoader.size());
+  }
+}
+
+TEST(Clue, OfTwoTracebacksOfWhichTheSecondBeginsWithinTheFirstIsAnException) {
+  for (const Printers printers : {Printers::kOneProcess, Printers::kSeveral}) {
+    const auto clue = clue_in({"Traceback (most recent call last):",
+                               "  File \"/home/ada/train.py\", line 25, in <module>", "    f()",
+                               "Traceback (most recent call last):",
+                               "  File \"/home/ada/train.py\", line 20, in <module>", "    f()",
+                               "ValueError: the cause", "    g()", "ValueError: the cause"},
+                              printers);
+    EXPECT_EQ(clue->words, "ValueError: the cause (train.py, line 20)");
+  }
+}
+
+TEST(Clue, OfAnExceptionWithSeveralLinesEndsBehindThem) {
+  LastLines lines{"Traceback (most recent call last):",
+                  "  File \"f.py\", line 3, in f",
+                  "RuntimeError: Error(s) in loading state_dict for Net:",
+                  "\tMissing key(s): \"a\"",
+                  "\tUnexpected key(s): \"b\"",
+                  "\tsize mismatch for c",
+                  "bye"};
+  EXPECT_EQ(clue_in(lines, Printers::kOneProcess)->end, 4U) << "at most three lines";
+  lines.erase(lines.begin() + 4, lines.begin() + 6);
+  EXPECT_EQ(clue_in(lines, Printers::kOneProcess)->end, 3U);
+}
+
+// Printed by Python 3.11.
+constexpr std::string_view kGroup = R"(
+  + Exception Group Traceback (most recent call last):
+  |   File "/home/ada/train.py", line 12, in <module>
+  |     load()
+  |   File "/home/ada/train.py", line 9, in load
+  |     raise ExceptionGroup("two failed", errors)
+  | ExceptionGroup: two failed (2 sub-exceptions)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "/home/ada/train.py", line 3, in read
+    |     raise ValueError("bad lr")
+    | ValueError: bad lr
+    +---------------- 2 ----------------
+    | TypeError: x
+    +------------------------------------
+)";
+
+TEST(Clue, OfAGroupOfExceptionsIsTheMessageOfTheGroup) {
+  const std::string of_group = "ExceptionGroup: two failed (2 sub-exceptions) (train.py, line 9)";
+  const LastLines group = lines_of(kGroup);
+  EXPECT_EQ(clue_in(group, Printers::kOneProcess)->words, of_group);
+  EXPECT_EQ(clue_in(group, Printers::kOneProcess)->end, group.size() - 1);
+
+  const LastLines during{"",
+                         "During handling of the above exception, another exception occurred:", ""};
+  EXPECT_EQ(clue_in(joined(joined(lines_of(kNoModule), during), group), Printers::kSeveral)->words,
+            of_group);
+  EXPECT_EQ(clue_in(joined(joined(group, during), lines_of(kNoModule)), Printers::kSeveral)->words,
+            "ModuleNotFoundError: No module named 'nosuchmodule' (train.py, line 4)");
+}
+
 TEST(Clue, IsTheFirstErrorOfSeveralProcessesAndTheLastErrorOfOneProcess) {
   const LastLines lines =
       joined(lines_of(kNoModule),

@@ -89,6 +89,20 @@ TEST(Failure, OfARankIsExplainedByTheExceptionThatItPrinted) {
   EXPECT_EQ(failure.last_lines.size(), 12U);
 }
 
+TEST(Failure, WithALongTracebackShowsAllLinesOfTheException) {
+  LastLines lines{"Traceback (most recent call last):"};
+  for (int i = 0; i < 12; ++i) lines.emplace_back("  File \"train.py\", line 4, in f");
+  for (const char* line :
+       {"RuntimeError: Error(s) in loading:", "\tMissing key(s): \"a\"", "bye"}) {
+    lines.emplace_back(line);
+  }
+
+  const job::Failure failure = failure_of(launcher({.code = 1}), lines);
+
+  EXPECT_EQ(failure.last_lines.size(), 12U);
+  EXPECT_EQ(failure.last_lines.back(), "\tMissing key(s): \"a\"");
+}
+
 TEST(Failure, OfAKilledRankReportsWhetherTheKernelWasOutOfMemory) {
   Evidence evidence{.task = launcher({.code = 137}), .lines = lines_of(kOpenMpiKilled)};
   evidence.rank = first_failed(evidence.lines);
@@ -378,6 +392,50 @@ TEST_F(Gathered, AWorkerWhoseSshSessionEndedIsNamedByItsAddress) {
   EXPECT_EQ(failure({}).cause,
             "the worker at 127.44.0.3: mpirun's daemon there (orted) or its remote shell session "
             "ended; launcher exited with code 255");
+}
+
+class GatheredOfPyTorch : public Gathered {
+ protected:
+  GatheredOfPyTorch() {
+    job_.spec.kind = job::Kind::kTorch;
+    job_.tasks = {{.name = "master", .role = job::TaskRole::kMaster}, worker_task("worker-0")};
+    job_.tasks[0].exit = job::ExitStatus{.code = 1};
+    job_.tasks[0].ended = base::Time(std::chrono::seconds(20));
+    job_.tasks[1].exit = job::ExitStatus{};
+    job_.tasks[1].ended = base::Time(std::chrono::seconds(10));
+    print("RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer");
+  }
+
+  void print(const std::string& exception) {
+    engine_.logs["master"] =
+        "Traceback (most recent call last):\n  File \"train.py\", line 28, in f\n" + exception +
+        "\n";
+  }
+};
+
+TEST_F(GatheredOfPyTorch, ATaskThatHadExitedWithCode0IsNamedIfTheFailureIsAConsequence) {
+  const job::Failure failure = failure_of(gather());
+
+  EXPECT_EQ(failure.task, "master");
+  EXPECT_EQ(
+      failure.cause,
+      "master exited with code 1: RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection "
+      "closed by peer (train.py, line 28); worker-0 had exited with code 0 before");
+  EXPECT_TRUE(failure.advice.starts_with("the other tasks still needed worker-0"));
+}
+
+TEST_F(GatheredOfPyTorch, ATaskThatHadExitedWithCode0IsNotNamedWithoutAConsequence) {
+  job_.tasks[1].ended = job_.tasks[0].ended;
+  EXPECT_EQ(gather().exited_before, "") << "it did not end before";
+
+  job_.tasks[1].ended = base::Time(std::chrono::seconds(10));
+  EXPECT_EQ(gather().exited_before, "worker-0");
+  job_.tasks[0].exit = job::ExitStatus{.signal = SIGKILL};
+  EXPECT_EQ(gather().exited_before, "") << "the master was killed";
+
+  job_.tasks[0].exit = job::ExitStatus{.code = 1};
+  print("ValueError: no data");
+  EXPECT_EQ(gather().exited_before, "") << "the error is the master's own";
 }
 
 TEST_F(Gathered, AStoppedOrLostTaskNamesNoRank) {

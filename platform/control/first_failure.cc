@@ -70,8 +70,7 @@ std::optional<Guilt> guilt_of(const Job& job, const Task& task, const GangLoss& 
   if (may_follow && was_killed_by_others(job, task, loss)) return Guilt::kKilled;
   const auto& error = printed.error;
   if (may_be_cause(job, task, loss.task)) {
-    const bool follows = error && error->is_consequence && !has_crashed(printed);
-    return follows ? Guilt::kConsequence : Guilt::kFailed;
+    return reports_loss(printed) ? Guilt::kConsequence : Guilt::kFailed;
   }
   const bool was_stopped = !task.left && task.exit && task.exit->stopped && !task.exit->lost;
   if (is_reached_by_leader(job) || !was_stopped || !error || error->is_consequence) {
@@ -96,6 +95,23 @@ Task ended_by_itself(Task task) {
 }
 
 }  // namespace
+
+bool reports_loss(const PrintedEnd& end) {
+  return end.error && end.error->is_consequence && !has_crashed(end);
+}
+
+const Task* exited_before(const Job& job, const Task& failed) {
+  if (job.spec.kind != job::Kind::kTorch || !failed.ended) return nullptr;
+  const Task* first = nullptr;
+  for (const Task& task : job.tasks) {
+    const bool has_exited =
+        !task.left && task.exit && task.exit->succeeded() && !task.exit->stopped && task.ended;
+    const bool is_earlier = has_exited && *task.ended < *failed.ended &&
+                            (first == nullptr || *task.ended < *first->ended);
+    if (is_earlier) first = &task;
+  }
+  return first;
+}
 
 std::vector<const Task*> tasks_to_read(const Job& job, size_t most) {
   std::vector<const Task*> tasks;

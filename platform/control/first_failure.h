@@ -29,6 +29,9 @@ struct PrintedEnd {
 /// By the names of the tasks. A task that is missing printed nothing that matters.
 using PrintedEnds = std::map<std::string, PrintedEnd>;
 
+/// Whether the task failed only because it lost another process, by what it printed.
+bool reports_loss(const PrintedEnd& end);
+
 /// How a gang ended, beside the ends of its tasks.
 struct GangLoss {
   const job::Task* task = nullptr;  ///< its loss made the gang end; nullptr: its leader ended
@@ -49,5 +52,9 @@ std::vector<const job::Task*> tasks_to_read(const job::Job& job, size_t most);
 ///
 /// Among equals, the first one: by the time of its own error if it printed one, else of its end.
 job::Task task_at_fault(const job::Job& job, const GangLoss& loss, const PrintedEnds& printed);
+
+/// In a PyTorch job, whose tasks need each other until the end: the first task that exited with
+/// code 0, if it did so before `failed` ended. nullptr: no such task, or a job of another kind.
+const job::Task* exited_before(const job::Job& job, const job::Task& failed);
 
 }  // namespace muster::control

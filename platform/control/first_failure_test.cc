@@ -162,6 +162,25 @@ TEST(TaskAtFault, ThatWasStoppedTooLateFailedByItself) {
   EXPECT_EQ(fault_of(job_of(job::Kind::kTorch, known.ends), known).exit, ExitStatus{.code = 1});
 }
 
+TEST(ExitedBefore, IsTheFirstTaskOfAPyTorchJobThatHadExitedWithCode0) {
+  const std::vector<EndOfTask> ends{
+      {"master", kExit1, 5000},        {"worker-0", {}, 4900},
+      {"worker-1", {}, 4000},          {"worker-2", {.stopped = true}, 3000},
+      {"worker-3", {.code = 3}, 2000}, {"worker-4", {}, 1000}};
+  job::Job job = job_of(job::Kind::kTorch, ends);
+  job.tasks[5].left = true;
+  const auto before = [&](int64_t ms) {
+    job.tasks[0].ended = at(ms);
+    const job::Task* const task = exited_before(job, job.tasks[0]);
+    return task == nullptr ? "" : task->name;
+  };
+  EXPECT_EQ(before(5000), "worker-1");
+  EXPECT_EQ(before(4500), "worker-1");
+  EXPECT_EQ(before(4000), "");
+  job.spec.kind = job::Kind::kGrpc;
+  EXPECT_EQ(before(5000), "") << "workers of a TensorFlow cluster may end early";
+}
+
 TEST(TaskAtFault, OfAnMpiJobIsTheLauncherUnlessAWorkerWasLost) {
   const FaultCase known{
       "", {{"launcher", {.code = 3}, 5000, {}}, {"worker-0", kStopped, 5100, own(0)}}, "", ""};

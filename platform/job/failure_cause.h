@@ -34,6 +34,8 @@ struct TaskFailed {
   bool clue_explains_code = false;  ///< the exit code does not have its usual meaning
   /// If not zero: the third worker in succession that was lost within this time of its start.
   std::chrono::milliseconds third_loss_within{0};
+  /// The task that had exited with code 0 while this one still needed it; empty: no such task.
+  std::string exited_before;
 
   bool operator==(const TaskFailed&) const = default;
   static void fields(auto& self, auto&& visit) {
@@ -46,6 +48,7 @@ struct TaskFailed {
     visit("clue", self.clue);
     visit("clue_explains_code", self.clue_explains_code);
     visit("third_loss_within", self.third_loss_within);
+    visit("exited_before", self.exited_before);
   }
 };
 

@@ -81,6 +81,9 @@ struct CauseWords {
       text += "; the third worker in a row that was lost within " +
               base::format_duration(fact.third_loss_within) + " of its start";
     }
+    if (!fact.exited_before.empty()) {
+      text += "; " + fact.exited_before + " had exited with code 0 before";
+    }
     return text;
   }
 

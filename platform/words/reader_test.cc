@@ -205,6 +205,9 @@ std::vector<Row> life_rows() {
                                    .third_loss_within = std::chrono::minutes(1)}},
        "rank 1 on worker-1 exited with code 1: ValueError: nan; the third worker in a row that was "
        "lost within 1m of its start"},
+      {job::Failed{
+           job::TaskFailed{.task = "master", .exit = {.code = 1}, .exited_before = "worker-1"}},
+       "master exited with code 1; worker-1 had exited with code 0 before"},
       {job::Failed{job::WorkerUnreachable{
            .host = "10.0.0.7", .launcher = "launcher", .exit = {.code = 205}}},
        "the worker at 10.0.0.7: mpirun's daemon there (orted) or its remote shell session ended; "
