@@ -30,13 +30,16 @@ std::string to_rfc3339(Time time, int digits) {
 namespace {
 
 /// The number of insertions, deletions, substitutions and swaps of neighbours that turn `a` into
-/// `b` (optimal string alignment). A swap is the most common typing error and counts as one.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> before_last;
+/// `b` (optimal string alignment). A swap is the most common typing error and counts as one. If the
+/// number is `limit` or more, the result is any number from `limit` on.
+size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
+  std::vector<size_t> before_last(b.size() + 1);
   std::vector<size_t> last(b.size() + 1);
+  std::vector<size_t> row(b.size() + 1);
   std::iota(last.begin(), last.end(), size_t{0});
+  size_t least_of_last = 0;
   for (size_t i = 1; i <= a.size(); ++i) {
-    std::vector<size_t> row(b.size() + 1, i);
+    row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
       row[j] =
           std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
@@ -44,7 +47,12 @@ size_t edit_distance(std::string_view a, std::string_view b) {
         row[j] = std::min(row[j], before_last[j - 2] + 1);
       }
     }
-    before_last = std::exchange(last, std::move(row));
+    // Every later number comes from one of these two rows, and is no smaller.
+    const size_t least = *std::min_element(row.begin(), row.end());
+    if (least >= limit && least_of_last >= limit) return limit;
+    least_of_last = least;
+    before_last.swap(last);
+    last.swap(row);
   }
   return last.back();
 }
@@ -70,7 +78,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
     const size_t apart =
         std::max(word.size(), candidate.size()) - std::min(word.size(), candidate.size());
     if (apart >= best_distance) continue;
-    const size_t distance = edit_distance(word, candidate);
+    const size_t distance = edit_distance(word, candidate, best_distance);
     if (distance < best_distance) {
       best = candidate;
       best_distance = distance;

@@ -77,6 +77,25 @@ bool HeldArray::wants_job() const {
   return is_open && has_more && queued_jobs < kWindow && (most == 0 || jobs < most);
 }
 
+ArrayFacts HeldArray::facts() const {
+  ArrayFacts facts{.record = record, .state = state, .counts = counts, .indexes = indexes};
+  if (has_ended()) facts.ended = last.value_or(record.submitted);
+  return facts;
+}
+
+std::vector<size_t> HeldArray::first_failed(size_t most) const {
+  const bool stopped_count = !state.stop_requested;
+  const int all = counts.failed + (stopped_count ? counts.stopped : 0);
+  most = std::min(most, static_cast<size_t>(all));
+  std::vector<size_t> found;
+  for (size_t i = 0; i < members.size() && found.size() < most; ++i) {
+    const Phase phase = members[i].phase;
+    const bool is_shown = phase == Phase::kFailed || (stopped_count && phase == Phase::kStopped);
+    if (is_shown) found.push_back(i);
+  }
+  return found;
+}
+
 std::optional<size_t> HeldArray::position_of(int index) const {
   const auto found = std::lower_bound(indexes.begin(), indexes.end(), index);
   if (found == indexes.end() || *found != index) return std::nullopt;

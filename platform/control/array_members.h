@@ -28,6 +28,17 @@ store::Object array_state_object(const ArrayRecord& record, const ArrayState& st
 char letter_of(job::Phase phase);
 std::optional<job::Phase> phase_of_letter(char letter);
 
+/// What names, rights and lists need of an array, without copies: valid until the array changes.
+struct ArrayFacts {
+  const ArrayRecord& record;  ///< without lines
+  const ArrayState& state;
+  const job::MemberCounts& counts;
+  std::optional<base::Time> ended;  ///< of the last member, once all have ended
+  const std::vector<int>& indexes;
+
+  job::Phase phase() const { return job::phase_of_array(counts); }
+};
+
 struct HeldArray {
   /// How many members wait as jobs.
   static constexpr int kWindow = 64;
@@ -39,11 +50,13 @@ struct HeldArray {
     kAgain,  ///< has an ended job, and shall have another
     kGone,   ///< has ended, and has no job
   };
+  /// Four bytes, because a server holds millions of members.
   struct Member {
-    Where where = Where::kNew;
-    job::Phase phase = job::Phase::kQueued;
+    Where where : 8 = Where::kNew;
+    job::Phase phase : 8 = job::Phase::kQueued;
     int16_t code = 0;
   };
+  static_assert(sizeof(Member) == 4);
 
   ArrayRecord record;              ///< without lines
   std::vector<std::string> lines;  ///< one for each member, or empty
@@ -63,6 +76,10 @@ struct HeldArray {
   /// Whether another member may become a job now.
   bool wants_job() const;
   bool has_ended() const { return counts.ended() == counts.all(); }
+  ArrayFacts facts() const;
+  /// The positions of the first members that failed, or that were stopped apart from the array. At
+  /// most `most`. An array without such members costs nothing, whatever its size.
+  std::vector<size_t> first_failed(size_t most) const;
   int max_running() const { return state.max_running.value_or(record.spec.array.max_running); }
   std::optional<int> max_failures() const {
     return state.max_failures ? state.max_failures : record.spec.array.max_failures;

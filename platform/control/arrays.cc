@@ -38,7 +38,10 @@ Result<void> Arrays::commit(const Held& held, const access::Actor& by, const std
   const job::JobSpec& spec = held.record.spec;
   services_.journal.note(audit_records(services_.clock.now(), by, action, spec.name, spec.project,
                                        std::move(changes)));
-  return services_.journal.flush();
+  const Result<void> stored = services_.journal.flush();
+  if (stored) return {};
+  return stored_later("the change of array " + name_in_quotes(spec.name) + " takes effect",
+                      stored.error());
 }
 
 void Arrays::load(const std::vector<store::Object>& objects) {
@@ -134,12 +137,10 @@ job::Array Arrays::shown(const Held& held) const {
   array.spec = held.record.spec;
   array.spec.array.max_running = held.max_running();
   array.spec.array.max_failures = held.max_failures();
-  if (held.has_ended()) array.ended = held.last ? held.last : held.record.submitted;
+  array.ended = held.facts().ended;
   array.percent = static_cast<int>(int64_t{100} * held.counts.ended() / held.counts.all());
-  for (size_t i = 0; i < held.members.size() && array.failed.size() < kShownFailures; ++i) {
+  for (const size_t i : held.first_failed(kShownFailures)) {
     const Held::Member& member = held.members[i];
-    const bool stopped_alone = member.phase == Phase::kStopped && !held.state.stop_requested;
-    if (member.phase != Phase::kFailed && !stopped_alone) continue;
     job::MemberEnd end{.index = held.indexes[i], .phase = member.phase};
     if (member.code != 0) end.exit_code = member.code;
     if (const auto job = facts_of_member(held, i)) {
@@ -151,16 +152,24 @@ job::Array Arrays::shown(const Held& held) const {
   return array;
 }
 
-std::vector<job::Array> Arrays::list(const std::optional<std::string>& project) const {
-  std::vector<job::Array> found;
+void Arrays::each(const Visit& visit) const {
   for (const auto& [id, held] : arrays_) {
-    if (held->state.removing || (project && held->record.spec.project != *project)) continue;
-    found.push_back(shown(*held));
+    if (!held->state.removing && !visit(held->facts())) return;
   }
-  std::sort(found.begin(), found.end(), [](const job::Array& left, const job::Array& right) {
-    return left.submitted < right.submitted;
+}
+
+std::vector<std::string> Arrays::ids_of(const Takes& takes) const {
+  std::vector<const ArrayRecord*> found;
+  each([&](const ArrayFacts& array) {
+    if (takes(array)) found.push_back(&array.record);
+    return true;
   });
-  return found;
+  std::sort(found.begin(), found.end(), [](const ArrayRecord* left, const ArrayRecord* right) {
+    return left->submitted < right->submitted;
+  });
+  std::vector<std::string> ids;
+  for (const ArrayRecord* const record : found) ids.push_back(record->id);
+  return ids;
 }
 
 std::optional<job::Array> Arrays::with_id(const std::string& id) const {
@@ -169,12 +178,21 @@ std::optional<job::Array> Arrays::with_id(const std::string& id) const {
   return shown(**held);
 }
 
-std::vector<job::Array> Arrays::named(const std::string& name) const {
-  if (auto by_id = with_id(name)) return {*std::move(by_id)};
-  std::vector<job::Array> found;
+std::optional<ArrayFacts> Arrays::facts_with_id(const std::string& id) const {
+  const auto held = usable(id);
+  if (!held) return std::nullopt;
+  return (*held)->facts();
+}
+
+std::vector<ArrayFacts> Arrays::named(const std::string& name) const {
+  std::vector<ArrayFacts> found;
+  if (const auto by_id = facts_with_id(name)) {
+    found.push_back(*by_id);
+    return found;
+  }
   for (auto at = by_name_.lower_bound({name, ""}); at != by_name_.end(); ++at) {
     if (at->first.first != name) break;
-    if (!at->second->state.removing) found.push_back(shown(*at->second));
+    if (!at->second->state.removing) found.push_back(at->second->facts());
   }
   return found;
 }
@@ -190,7 +208,8 @@ std::optional<job::Array> Arrays::with_key(const std::string& idempotency_key) c
   return with_id(found->second);
 }
 
-std::vector<Arrays::JoblessMember> Arrays::jobless(const std::string& name) const {
+std::vector<Arrays::JoblessMember> Arrays::jobless(const std::string& name,
+                                                   const Takes& takes) const {
   std::vector<JoblessMember> found;
   const auto member = job::member_of(name);
   if (!member) return found;
@@ -198,7 +217,7 @@ std::vector<Arrays::JoblessMember> Arrays::jobless(const std::string& name) cons
     if (at->first.first != member->array) break;
     const Held& held = *at->second;
     const auto position = held.position_of(member->index);
-    if (!position || held.state.removing) continue;
+    if (!position || held.state.removing || (takes && !takes(held.facts()))) continue;
     const Held::Member& state = held.members[*position];
     if (state.where != Held::Where::kNew && state.where != Held::Where::kGone) continue;
     const bool had_job = held.letter(*position) != '.';

@@ -60,11 +60,18 @@ class Arrays : public JobMaker {
 
   // Questions. A name may be an id. The arrays that are being removed are left out.
 
-  /// Without `project`: in every project.
-  std::vector<job::Array> list(const std::optional<std::string>& project) const;
+  /// An array is copied with its spec, which may be large. Rights and names are checked with facts.
   std::optional<job::Array> with_id(const std::string& id) const;
+  std::optional<ArrayFacts> facts_with_id(const std::string& id) const;
   /// The arrays with this id or name, at most one in each project.
-  std::vector<job::Array> named(const std::string& name) const;
+  std::vector<ArrayFacts> named(const std::string& name) const;
+  /// False: visits no further array.
+  using Visit = std::function<bool(const ArrayFacts& array)>;
+  /// All arrays, in any order.
+  void each(const Visit& visit) const;
+  /// The ids of the arrays that `takes` selects, oldest first.
+  using Takes = std::function<bool(const ArrayFacts& array)>;
+  std::vector<std::string> ids_of(const Takes& takes) const;
   std::vector<std::string> lines_of(const std::string& id) const;
   std::optional<job::Array> with_key(const std::string& idempotency_key) const;
 
@@ -75,8 +82,9 @@ class Arrays : public JobMaker {
     job::Job job;  ///< as it would be; Queued, or ended with its result
     bool had_job = false;
   };
-  /// `name`: "train[17]" or "train-17". The members of this name, at most one in each project.
-  std::vector<JoblessMember> jobless(const std::string& name) const;
+  /// `name`: "train[17]" or "train-17". The members of this name in the arrays that `takes` selects
+  /// (empty: in all arrays), at most one in each project.
+  std::vector<JoblessMember> jobless(const std::string& name, const Takes& takes = nullptr) const;
 
   /// The jobs of members from `first` on, in the order of the indexes; at most `most`. Members that
   /// have no job are left out. `first`: a position, counted from 0.

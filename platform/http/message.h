@@ -23,6 +23,9 @@ using Headers = std::map<std::string, std::string>;
 struct Peer {
   std::optional<uid_t> user;      ///< over a unix socket, from the kernel; nullopt over TLS
   std::string address = "local";  ///< the address of a TLS client, without the port
+  /// Whether the client of a request has gone, or at least sends nothing more: long work for it can
+  /// be dropped. Empty: unknown.
+  std::function<bool()> has_left = {};
 };
 
 struct Request {
@@ -32,6 +35,9 @@ struct Request {
   Headers headers;
   std::string body;
   Peer peer;
+  /// Server side only: the handler and the gate set it when they have identified the caller. If
+  /// there are too many connections, the server closes those that never had an identified caller.
+  std::shared_ptr<bool> identified = nullptr;
 };
 
 /// Bytes that several streams can send without a copy for each.

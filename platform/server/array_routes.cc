@@ -39,8 +39,13 @@ RouteAnswer list_arrays(const Controller& controller, const ApiCall& call) {
   if (call.request.query.contains("project")) project = parameter(call.request, "project");
   if (project) MUSTER_CHECK(sight.project(*project, Role::kViewer));
   std::vector<job::Array> arrays;
-  for (job::Array& array : controller.arrays().list(project)) {
-    if (sight.sees(array)) arrays.push_back(sight.shown(std::move(array)));
+  const auto seen = controller.arrays().ids_of([&](const control::ArrayFacts& array) {
+    return (!project || array.record.spec.project == *project) && sight.sees(array);
+  });
+  for (const std::string& id : seen) {
+    if (auto array = controller.arrays().with_id(id)) {
+      arrays.push_back(sight.shown(*std::move(array)));
+    }
   }
   return json_answer(200, api::arrays_to_json(arrays));
 }
@@ -106,7 +111,7 @@ class ArrayLogStream : public EventStream {
 
  protected:
   std::optional<http::BodyPiece> next() override {
-    const auto array = controller_.arrays().with_id(array_);
+    const auto array = controller_.arrays().facts_with_id(array_);
     const Sight sight(controller_, who_);
     if (is_over_ || !array || !sight.sees(*array)) return http::BodyPiece(std::nullopt);
     open_readers(*array);
@@ -119,14 +124,14 @@ class ArrayLogStream : public EventStream {
     std::string text = std::exchange(ready_, {});
     if (query_.follow && array->counts != counts_) {
       counts_ = array->counts;
-      http::append_event(text, api::kArrayEvent, api::array_to_json(sight.shown(*array)));
+      append_array(text, api::kArrayEvent, sight);
     }
     if (!text.empty()) return http::BodyPiece(std::move(text));
     const bool all_read = readers_.empty() && !more_to_open_;
     if (readers_.empty() && more_to_open_) wake();
     if (!all_read || (query_.follow && !array->ended)) return std::nullopt;
     is_over_ = true;
-    http::append_event(text, api::kEndEvent, api::array_to_json(sight.shown(*array)));
+    append_array(text, api::kEndEvent, sight);
     return http::BodyPiece(std::move(text));
   }
 
@@ -141,7 +146,14 @@ class ArrayLogStream : public EventStream {
     bool has_ended = false;
   };
 
-  void open_readers(const job::Array& array) {
+  void append_array(std::string& text, std::string_view event, const Sight& sight) const {
+    auto array = controller_.arrays().with_id(array_);
+    if (array) {
+      http::append_event(text, event, api::array_to_json(sight.shown(*std::move(array))));
+    }
+  }
+
+  void open_readers(const control::ArrayFacts& array) {
     const size_t most = query_.follow ? kMostReaders : 1;
     more_to_open_ = false;
     if (readers_.size() >= most) {
@@ -162,10 +174,10 @@ class ArrayLogStream : public EventStream {
         break;
       }
       read_.insert(member.job);
-      auto reader =
-          std::make_unique<Reader>(Reader{.title = job::member_title(array.spec.name, member.index),
-                                          .is_single = job->tasks.size() == 1,
-                                          .follower = controller_.follow_logs(member.job, query_)});
+      auto reader = std::make_unique<Reader>(
+          Reader{.title = job::member_title(array.record.spec.name, member.index),
+                 .is_single = job->tasks.size() == 1,
+                 .follower = controller_.follow_logs(member.job, query_)});
       readers_[member.position] = std::move(reader);
     }
   }

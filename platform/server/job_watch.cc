@@ -71,9 +71,10 @@ void JobWatchStream::list_some(std::string& text) {
     return all;
   });
   if (!all) return;
-  for (const job::Array& array : controller_.arrays().list(filter_.project)) {
-    append_array(text, sight, array, "");
-  }
+  const auto arrays = controller_.arrays().ids_of([&](const control::ArrayFacts& array) {
+    return !filter_.project || array.record.spec.project == *filter_.project;
+  });
+  for (const std::string& array : arrays) append_object(text, sight, array, "");
   for (const sweep::SweepSummary& sweep : controller_.sweeps().list()) {
     append_sweep(text, sight, sweep, "");
   }
@@ -132,7 +133,7 @@ void JobWatchStream::append_change(std::string& text, const Sight& sight,
 
 void JobWatchStream::append_object(std::string& text, const Sight& sight, const std::string& object,
                                    const std::string& id) const {
-  if (const auto array = controller_.arrays().with_id(object)) {
+  if (const auto array = controller_.arrays().facts_with_id(object)) {
     return append_array(text, sight, *array, id);
   }
   if (const auto sweep = controller_.sweeps().summary_with_id(object)) {
@@ -143,13 +144,17 @@ void JobWatchStream::append_object(std::string& text, const Sight& sight, const 
   }
 }
 
-void JobWatchStream::append_array(std::string& text, const Sight& sight, const job::Array& array,
-                                  const std::string& id) const {
-  if (!filter_.takes(array.spec.project, array.spec.name) || !sight.sees(array)) return;
+void JobWatchStream::append_array(std::string& text, const Sight& sight,
+                                  const control::ArrayFacts& array, const std::string& id) const {
+  const job::JobSpec& spec = array.record.spec;
+  if (!filter_.takes(spec.project, spec.name) || !sight.sees(array)) return;
   if (as_rows_) {
     return http::append_event(text, api::kRowEvent, record::to_json(row_for(array)), id);
   }
-  http::append_event(text, api::kArrayEvent, api::array_to_json(sight.shown(array)), id);
+  auto whole = controller_.arrays().with_id(array.record.id);
+  if (!whole) return;
+  http::append_event(text, api::kArrayEvent, api::array_to_json(sight.shown(*std::move(whole))),
+                     id);
 }
 
 void JobWatchStream::append_sweep(std::string& text, const Sight& sight,

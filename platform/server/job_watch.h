@@ -44,7 +44,7 @@ class JobWatchStream : public EventStream {
                   const std::string& id) const;
   void append_object(std::string& text, const Sight& sight, const std::string& object,
                      const std::string& id) const;
-  void append_array(std::string& text, const Sight& sight, const job::Array& array,
+  void append_array(std::string& text, const Sight& sight, const control::ArrayFacts& array,
                     const std::string& id) const;
   void append_sweep(std::string& text, const Sight& sight, const sweep::SweepSummary& sweep,
                     const std::string& id) const;

@@ -77,28 +77,29 @@ api::JobRow row_of(const sweep::SweepRecord& record, const sweep::SweepSummary& 
 
 }  // namespace
 
-api::JobRow row_for(const job::Array& array) {
+api::JobRow row_for(const control::ArrayFacts& array) {
+  const job::JobSpec& spec = array.record.spec;
   const job::MemberCounts& counts = array.counts;
   const int running = counts.starting + counts.running;
   std::string reason;
-  if (array.too_many_failures) {
+  if (array.state.too_many_failures) {
     reason = "more members failed than max_failures allows";
-  } else if (array.suspended && !array.ended) {
+  } else if (array.state.suspended && !array.ended) {
     reason = "is suspended";
   } else if (counts.failed > 0) {
     reason =
         std::to_string(counts.failed) + (counts.failed == 1 ? " member" : " members") + " failed";
   }
   return {.object = api::JobRow::Object::kArray,
-          .id = array.id,
-          .name = array.spec.name,
-          .project = array.spec.project,
-          .owner = array.owner,
-          .kind = array.spec.kind,
-          .phase = array.phase,
+          .id = array.record.id,
+          .name = spec.name,
+          .project = spec.project,
+          .owner = array.record.owner,
+          .kind = spec.kind,
+          .phase = array.phase(),
           .reason = std::move(reason),
-          .gpu_milli = api::gpu_milli_of(array.spec),
-          .priority = job::priority_of(array.spec.scheduling),
+          .gpu_milli = api::gpu_milli_of(spec),
+          .priority = job::priority_of(spec.scheduling),
           .tasks = counts.all(),
           .tasks_running = running,
           .members = api::MemberCounts{.all = counts.all(),
@@ -107,11 +108,11 @@ api::JobRow row_for(const job::Array& array) {
                                        .succeeded = counts.succeeded,
                                        .failed = counts.failed,
                                        .stopped = counts.stopped},
-          .labels = array.spec.labels,
-          .submitted = array.submitted,
+          .labels = spec.labels,
+          .submitted = array.record.submitted,
           .ended = array.ended,
-          .suspended = array.suspended,
-          .stop_requested = array.stop_requested};
+          .suspended = array.state.suspended,
+          .stop_requested = array.state.stop_requested};
 }
 
 /// A schedule waits for its next run.
@@ -155,6 +156,17 @@ ListedObject listed_sweep(const sweep::SweepRecord& record, const sweep::SweepSu
   return object;
 }
 
+ListedObject listed_array(const control::ArrayFacts& array) {
+  ListedObject object{.listed = job::facts_of(array.record.spec),
+                      .row = [array] { return row_for(array); }};
+  object.listed.id = array.record.id;
+  object.listed.owner = array.record.owner;
+  object.listed.phase = array.phase();
+  object.listed.submitted = array.record.submitted;
+  object.listed.ended = array.ended;
+  return object;
+}
+
 }  // namespace
 
 void each_listed_object(const control::Controller& controller, const Sight& sight,
@@ -162,18 +174,12 @@ void each_listed_object(const control::Controller& controller, const Sight& sigh
   controller.sweeps().each(
       [&](const sweep::SweepRecord& record, const sweep::SweepSummary& summary) {
         if (sight.sees(summary)) visit(listed_sweep(record, summary));
+        return true;
       });
-  for (const job::Array& array : controller.arrays().list(std::nullopt)) {
-    if (!sight.sees(array)) continue;
-    ListedObject object{.listed = job::facts_of(array.spec),
-                        .row = [&array] { return row_for(array); }};
-    object.listed.id = array.id;
-    object.listed.owner = array.owner;
-    object.listed.phase = array.phase;
-    object.listed.submitted = array.submitted;
-    object.listed.ended = array.ended;
-    visit(object);
-  }
+  controller.arrays().each([&](const control::ArrayFacts& array) {
+    if (sight.sees(array)) visit(listed_array(array));
+    return true;
+  });
   for (const job::Schedule& schedule : controller.schedules().list(std::nullopt)) {
     if (!sight.sees_project(schedule.spec.project)) continue;
     ListedObject object{.listed = job::facts_of(schedule.spec.job),

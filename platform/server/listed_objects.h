@@ -30,7 +30,7 @@ void each_listed_object(const control::Controller& controller, const Sight& sigh
 bool leave_off_what_is_too_much(std::vector<const job::Job*>& jobs);
 
 /// The row of an object. REQUIRES: the caller sees it.
-api::JobRow row_for(const job::Array& array);
+api::JobRow row_for(const control::ArrayFacts& array);
 api::JobRow row_for(const sweep::Sweep& sweep);
 api::JobRow row_for(const job::Schedule& schedule);
 /// The row of a job, as the caller may see it, with the progress of its program.

@@ -1,8 +1,10 @@
 // GET /v1/jobs/{name}/log-window, log-search and log-file: parts of a log for the web page, which shows
 // a log of gigabytes and fetches what is seen.
 //
-// The indexes of the logs that were asked for last are kept. They are used on a thread of their own,
-// because the first request for a long log takes seconds; so a request holds its index, not the map.
+// The indexes of the logs that were asked for last are kept. They are used on other threads, because
+// the first request for a long log takes seconds; so a request holds its index, not the map. Windows
+// and searches have a thread and indexes each, so that no window waits for searches, and on each
+// thread the users take turns.
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +14,7 @@
 
 #include "api/log_window.h"
 #include "base/event_loop.h"
+#include "base/turns.h"
 #include "logs/log_follower.h"
 #include "logs/log_index.h"
 #include "server/router.h"
@@ -48,32 +51,71 @@ base::Error no_log_of(const LogOfTask& log, base::Error error) {
 /// All searches share a thread: a pattern may take minutes for a log of gigabytes.
 constexpr std::chrono::seconds kLongestSearch{2};
 
+/// The answer to a client that left before the turn of its request came. Most cannot read it.
+http::Response left_early() {
+  return problem({.code = base::ErrorCode::kUnavailable,
+                  .what = "the client closed its side of the connection before the log was read",
+                  .advice = "keep the connection open until the answer has arrived"});
+}
+
 class LogWindows {
  public:
   LogWindows(base::EventLoop& loop, control::Controller& controller)
       : controller_(controller), background_(loop) {}
 
-  /// Calls `work` with the index and a cursor at the beginning, on the other thread, and then `done`
-  /// with its result. kNotFound: there is no such log.
+  /// Calls `work` with the index and a cursor at the beginning, on the other thread when the turn of
+  /// the call's user comes, and responds with `to_response` of its result. Drops the work if the
+  /// client has left by then. kExhausted: too many requests of the user wait.
   template <class Answer>
-  Result<void> ask(const LogOfTask& log,
+  Result<void> ask(const ApiCall& call, const LogOfTask& log,
                    std::function<Result<Answer>(LogIndex&, engine::LogCursor&)> work,
-                   std::function<void(Result<Answer>)> done) {
+                   std::function<http::Response(Answer)> to_response, http::Respond respond) {
+    if (turns_.waiting(call.who.user) >= kMostWaiting) {
+      return base::Error{.code = base::ErrorCode::kExhausted,
+                         .what = "user '" + call.who.user + "' has " +
+                                 std::to_string(kMostWaiting) + " such requests that wait",
+                         .advice = "try again when they are answered"};
+    }
+    turns_.add(call.who.user, [this, log, work = std::move(work),
+                               to_response = std::move(to_response), respond = std::move(respond),
+                               has_left = call.request.peer.has_left](base::Turns::Done done) {
+      if (has_left && has_left()) {
+        respond(left_early());
+        return done();
+      }
+      const auto begun =
+          begin<Answer>(log, work, [to_response, respond, done](Result<Answer> answer) {
+            respond(answer ? to_response(*std::move(answer)) : problem(answer.error()));
+            done();
+          });
+      if (begun) return;
+      respond(problem(begun.error()));
+      done();
+    });
+    return {};
+  }
+
+ private:
+  static constexpr size_t kMostIndexes = 32;
+  static constexpr size_t kMostWaiting = 100;  ///< of one user
+
+  /// kNotFound: there is no such log.
+  template <class Answer>
+  Result<void> begin(const LogOfTask& log,
+                     const std::function<Result<Answer>(LogIndex&, engine::LogCursor&)>& work,
+                     std::function<void(Result<Answer>)> done) {
     auto cursor = controller_.open_log(log.job, log.attempt, log.task);
     if (!cursor) return no_log_of(log, std::move(cursor).error());
     MUSTER_TRY(const std::shared_ptr<LogIndex> index, index_of(log));
     const auto answer = std::make_shared<std::optional<Result<Answer>>>();
     const auto shared = std::shared_ptr<engine::LogCursor>(*std::move(cursor));
     background_.run([index, shared, answer, work] { answer->emplace(work(*index, *shared)); },
-                    [this, index, answer, done] {
+                    [this, index, answer, done = std::move(done)] {
                       if (!**answer) forget(index);
                       done(std::move(**answer));
                     });
     return {};
   }
-
- private:
-  static constexpr size_t kMostIndexes = 32;
 
   Result<std::shared_ptr<LogIndex>> index_of(const LogOfTask& log) {
     const auto found = std::find_if(indexes_.begin(), indexes_.end(),
@@ -95,6 +137,7 @@ class LogWindows {
 
   control::Controller& controller_;
   std::list<std::pair<LogOfTask, std::shared_ptr<LogIndex>>> indexes_;  ///< the last used first
+  base::Turns turns_;                                                   ///< by user
   base::Background background_;
 };
 
@@ -148,17 +191,17 @@ Result<void> show_window(control::Controller& controller, LogWindows& windows, c
              api::log_window_from_parameters(call.request.query));
   MUSTER_TRY(const LogOfTask log, log_at(controller, call, request.place));
   return windows.ask<logs::LogWindow>(
-      log,
+      call, log,
       [query = logs::LogWindowQuery{.line = request.line, .lines = request.lines}](
           LogIndex& index, engine::LogCursor& cursor) { return index.window(cursor, query); },
-      [log, respond](Result<logs::LogWindow> window) {
-        if (!window) return respond(problem(window.error()));
-        respond(json_answer(200, api::log_answer_to_json(
-                                     answer_of(log, window->extent, std::move(window->lines)))));
-      });
+      [log](logs::LogWindow window) {
+        return json_answer(
+            200, api::log_answer_to_json(answer_of(log, window.extent, std::move(window.lines))));
+      },
+      respond);
 }
 
-Result<void> search(control::Controller& controller, LogWindows& windows, const ApiCall& call,
+Result<void> search(control::Controller& controller, LogWindows& searches, const ApiCall& call,
                     const http::Respond& respond) {
   MUSTER_TRY(const api::LogSearchRequest request,
              api::log_search_from_parameters(call.request.query));
@@ -168,8 +211,8 @@ Result<void> search(control::Controller& controller, LogWindows& windows, const 
                              .line = request.line,
                              .hits = request.hits,
                              .context = request.context};
-  return windows.ask<logs::LogSearchResult>(
-      log,
+  return searches.ask<logs::LogSearchResult>(
+      call, log,
       [query = std::move(query)](LogIndex& index, engine::LogCursor& cursor) {
         logs::LogSearchQuery timed = query;
         timed.is_late = [end = std::chrono::steady_clock::now() + kLongestSearch] {
@@ -177,12 +220,12 @@ Result<void> search(control::Controller& controller, LogWindows& windows, const 
         };
         return index.search(cursor, timed);
       },
-      [log, respond](Result<logs::LogSearchResult> found) {
-        if (!found) return respond(problem(found.error()));
-        api::LogAnswer answer = answer_of(log, found->extent, std::move(found->lines));
-        answer.next = found->next;
-        respond(json_answer(200, api::log_answer_to_json(answer)));
-      });
+      [log](logs::LogSearchResult found) {
+        api::LogAnswer answer = answer_of(log, found.extent, std::move(found.lines));
+        answer.next = found.next;
+        return json_answer(200, api::log_answer_to_json(answer));
+      },
+      respond);
 }
 
 /// The lines of a job as text, each behind the name of its task if there are several. Ends early when
@@ -247,12 +290,18 @@ RouteAnswer log_file(control::Controller& controller, const ApiCall& call) {
 }  // namespace
 
 void add_log_window_routes(Router& router, base::EventLoop& loop, control::Controller& controller) {
-  const auto windows = std::make_shared<LogWindows>(loop, controller);
   const auto add = [&](const char* path, auto answer) {
+    const auto windows = std::make_shared<LogWindows>(loop, controller);
     router.add("GET", path, Permission::kSignedIn,
                [&controller, windows, answer](const ApiCall& call, const http::Respond& respond) {
                  const Result<void> asked = answer(controller, *windows, call, respond);
-                 if (!asked) respond(problem(asked.error()));
+                 if (asked) return;
+                 const bool too_many = asked.error().code == base::ErrorCode::kExhausted;
+                 if (!too_many) return respond(problem(asked.error()));
+                 constexpr int kTooManyRequests = 429;
+                 http::Response refusal = problem(asked.error(), kTooManyRequests);
+                 refusal.headers["retry-after"] = std::to_string(kLongestSearch.count());
+                 respond(std::move(refusal));
                });
   };
   add("/v1/jobs/{name}/log-window", show_window);

@@ -23,9 +23,11 @@ using job::JobFacts;
 
 namespace {
 
-// The number of recent jobs with which an unknown name is compared: a wrong name must not cost a
-// comparison with all jobs.
+// The number of recent jobs, of arrays and of sweeps with which an unknown name is compared: a
+// wrong name must not cost a comparison with all of them.
 constexpr size_t kMostCompared = 2000;
+constexpr size_t kMostComparedArrays = 500;
+constexpr size_t kMostComparedSweeps = 500;
 
 Error lacks_role(const std::string& project, Role has, Role needed) {
   return {.code = ErrorCode::kRefused,
@@ -103,14 +105,20 @@ JobFacts stand_in(const std::string& project, base::Time submitted) {
   return facts;
 }
 
-JobFacts stand_in(const job::Array& array) {
-  return stand_in(array.spec.project, array.submitted);
+/// The names of arrays that the caller sees, for a suggestion.
+void add_array_names(const control::Arrays& arrays, const Sight& sight,
+                     std::vector<std::string>& names) {
+  size_t compared = 0;
+  arrays.each([&](const control::ArrayFacts& array) {
+    if (sight.sees(array)) names.push_back(array.record.spec.name);
+    return ++compared < kMostComparedArrays;
+  });
 }
 
 }  // namespace
 
 bool Sight::sees(const job::Array& array) const {
-  return sees(stand_in(array));
+  return sees(stand_in(array.spec.project, array.submitted));
 }
 
 bool Sight::sees(const sweep::SweepSummary& sweep) const {
@@ -121,46 +129,61 @@ bool Sight::saw(const control::ChangeFeed::Change& removal) const {
   return sees(stand_in(removal.project, removal.submitted));
 }
 
+bool Sight::sees(const control::ArrayFacts& array) const {
+  return sees(stand_in(array.record.spec.project, array.record.submitted));
+}
+
+/// The arrays with this id or name that the caller sees.
+std::vector<control::ArrayFacts> Sight::arrays_named(const std::string& name,
+                                                     const std::string& project) const {
+  std::vector<control::ArrayFacts> seen;
+  for (const control::ArrayFacts& array : controller_.arrays().named(name)) {
+    const bool is_meant = project.empty() || array.record.spec.project == project;
+    if (is_meant && sees(array)) seen.push_back(array);
+  }
+  return seen;
+}
+
 Result<job::Array> Sight::array(const std::string& name, const std::string& project,
                                 Role needed) const {
-  std::vector<job::Array> arrays = controller_.arrays().named(name);
-  std::erase_if(arrays, [&](const job::Array& array) {
-    return !sees(array) || (!project.empty() && array.spec.project != project);
-  });
+  const std::vector<control::ArrayFacts> arrays = arrays_named(name, project);
   if (arrays.empty()) {
     std::vector<std::string> homes;
-    for (const job::Array& array : controller_.arrays().named(name)) {
-      if (sees(array)) homes.push_back(array.spec.project);
+    for (const control::ArrayFacts& array : arrays_named(name, "")) {
+      homes.push_back(array.record.spec.project);
     }
     if (!homes.empty()) return is_elsewhere("array", name, project, homes);
     std::vector<std::string> names;
-    for (const job::Array& array : controller_.arrays().list(std::nullopt)) {
-      if (sees(array)) names.push_back(array.spec.name);
-    }
+    add_array_names(controller_.arrays(), *this, names);
     return control::unknown_name("array", name, names, "list jobs and arrays: muster list");
   }
   if (arrays.size() > 1) {
     std::string projects;
-    for (const job::Array& array : arrays) {
-      projects += (projects.empty() ? "" : ", ") + array.spec.project;
+    for (const control::ArrayFacts& array : arrays) {
+      projects += (projects.empty() ? "" : ", ") + array.record.spec.project;
     }
     return Error{.code = ErrorCode::kConflict,
                  .what = "several projects have an array '" + name + "': " + projects,
                  .advice = "choose one: --project NAME, or ?project=NAME",
                  .detail = job::obstacle(job::Obstacle::Kind::kSeveralProjects)};
   }
-  const Role role = role_over(stand_in(arrays.front()));
-  if (role < needed) return lacks_role(arrays.front().spec.project, role, needed);
-  return std::move(arrays.front());
+  const control::ArrayRecord& record = arrays.front().record;
+  const Role role = role_over(stand_in(record.spec.project, record.submitted));
+  if (role < needed) return lacks_role(record.spec.project, role, needed);
+  return *controller_.arrays().with_id(record.id);
+}
+
+std::vector<control::Arrays::JoblessMember> Sight::jobless_named(const std::string& name,
+                                                                 const std::string& project) const {
+  return controller_.arrays().jobless(name, [&](const control::ArrayFacts& array) {
+    return (project.empty() || array.record.spec.project == project) && sees(array);
+  });
 }
 
 Result<control::Arrays::JoblessMember> Sight::jobless(const std::string& name,
                                                       const std::string& project,
                                                       Role needed) const {
-  auto members = controller_.arrays().jobless(name);
-  std::erase_if(members, [&](const control::Arrays::JoblessMember& member) {
-    return !sees(member.job) || (!project.empty() && member.job.spec.project != project);
-  });
+  std::vector<control::Arrays::JoblessMember> members = jobless_named(name, project);
   if (members.size() != 1) return no_such_job(name, project);
   const Role role = role_over(job::facts_of(members.front().job));
   if (role < needed) return lacks_role(members.front().job.spec.project, role, needed);
@@ -207,8 +230,10 @@ Result<const Job*> Sight::job(const std::string& name, const std::string& projec
 
 /// Names the array, if it is one, or the state of the member that has no job.
 Error Sight::no_such_job_or_yet(const std::string& name, const std::string& project) const {
-  if (const auto member = jobless(name, project, Role::kViewer)) {
-    const Job& job = member->job;
+  const auto members = jobless_named(name, project);
+  if (members.size() == 1) {
+    const auto& member = members.front();
+    const Job& job = member.job;
     const std::string title = job::member_title(job.origin->name, job.origin->member);
     if (!job::is_final(job.phase)) {
       return {.code = ErrorCode::kConflict,
@@ -219,11 +244,31 @@ Error Sight::no_such_job_or_yet(const std::string& name, const std::string& proj
     if (job.exit_code) end += ", exit code " + std::to_string(*job.exit_code);
     return {.code = ErrorCode::kConflict,
             .what = title + " has ended (" + end + "), and " +
-                    (member->had_job ? "its job and its log are no longer kept"
-                                     : "it never started: it has no log"),
+                    (member.had_job ? "its job and its log are no longer kept"
+                                    : "it never started: it has no log"),
             .advice = {}};
   }
-  return is_another_object(name, project).value_or(no_such_job(name, project));
+  if (auto error = is_another_object(name, project)) return *std::move(error);
+  if (auto error = no_such_member(name, project)) return *std::move(error);
+  return no_such_job(name, project);
+}
+
+/// kNotFound, if the name is that of a member that an array does not have: it names the members
+/// that exist.
+std::optional<Error> Sight::no_such_member(const std::string& name,
+                                           const std::string& project) const {
+  const auto member = job::member_of(name);
+  if (!member) return std::nullopt;
+  const std::vector<control::ArrayFacts> found = arrays_named(member->array, project);
+  if (found.size() != 1) return std::nullopt;
+  const std::vector<int>& indexes = found.front().indexes;
+  if (std::binary_search(indexes.begin(), indexes.end(), member->index)) return std::nullopt;
+  std::string existing = found.front().record.spec.array.indexes;
+  if (existing.empty()) existing = "0-" + std::to_string(indexes.size() - 1);  // one for each line
+  return Error{.code = ErrorCode::kNotFound,
+               .what = "array " + control::name_in_quotes(member->array) + " has no member " +
+                       std::to_string(member->index),
+               .advice = "the indexes of its members are " + base::shortened(existing)};
 }
 
 /// kNotFound, if an object that is listed like a job has the name: it names the object, and what it
@@ -231,9 +276,9 @@ Error Sight::no_such_job_or_yet(const std::string& name, const std::string& proj
 std::optional<Error> Sight::is_another_object(const std::string& name,
                                               const std::string& project) const {
   const auto is_meant = [&](const std::string& home) { return project.empty() || home == project; };
-  if (const auto found = array(name, project, Role::kViewer)) {
-    const auto indexes = job::indexes_of(found->spec.array);
-    const int first = indexes && !indexes->empty() ? indexes->front() : 0;
+  if (const auto found = arrays_named(name, project); found.size() == 1) {
+    const std::vector<int>& indexes = found.front().indexes;
+    const int first = indexes.empty() ? 0 : indexes.front();
     return Error{.code = ErrorCode::kNotFound,
                  .what = "'" + name + "' is an array, and this request is for one job",
                  .advice = "name a member, such as " + job::member_title(name, first)};
@@ -269,11 +314,11 @@ Error Sight::no_such_job(const std::string& name, const std::string& project) co
     if (sees(job)) names.emplace_back(job.name);
     return ++compared < kMostCompared;
   });
-  for (const job::Array& array : controller_.arrays().list(std::nullopt)) {
-    if (sees(array)) names.push_back(array.spec.name);
-  }
+  add_array_names(controller_.arrays(), *this, names);
+  size_t sweeps = 0;
   controller_.sweeps().each([&](const sweep::SweepRecord&, const sweep::SweepSummary& sweep) {
     if (sees(sweep)) names.push_back(sweep.name);
+    return ++sweeps < kMostComparedSweeps;
   });
   return control::unknown_name("job", name, names, "list the jobs: muster list");
 }

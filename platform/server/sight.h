@@ -51,6 +51,7 @@ class Sight {
                                                        const std::string& project,
                                                        access::Role needed) const;
   bool sees(const job::Array& array) const;
+  bool sees(const control::ArrayFacts& array) const;
   bool sees(const sweep::SweepSummary& sweep) const;
   /// kRefused for a job without a sandbox, unless the caller is an admin of the server: such a job
   /// can do everything that the server's account can, including reading the server's database.
@@ -80,11 +81,17 @@ class Sight {
   access::Role role_over(const job::JobFacts& job) const;
   bool sees(const job::JobRef& job) const;
   words::Sight as_words() const;
+  std::vector<control::ArrayFacts> arrays_named(const std::string& name,
+                                                const std::string& project) const;
+  std::vector<control::Arrays::JoblessMember> jobless_named(const std::string& name,
+                                                            const std::string& project) const;
   std::vector<const job::Job*> jobs_named(const std::string& name,
                                           const std::string& project) const;
   base::Error no_such_job_or_yet(const std::string& name, const std::string& project) const;
   std::optional<base::Error> is_another_object(const std::string& name,
                                                const std::string& project) const;
+  std::optional<base::Error> no_such_member(const std::string& name,
+                                            const std::string& project) const;
   base::Error no_such_job(const std::string& name, const std::string& project) const;
   base::Error no_such_project(const std::string& name) const;
 
