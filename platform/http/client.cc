@@ -169,9 +169,11 @@ Result<void> compare(const std::string& found, const TlsEndpoint& endpoint) {
                        " is not the pinned one: its fingerprint is " + readable_fingerprint(found) +
                        ", expected " + readable_fingerprint(expected),
                .advice =
-                   "if the server has a new certificate, compare its fingerprint with the "
-                   "one that the server prints, and pin the new one; if not, another "
-                   "machine answers in its place"};
+                   "if the server has a new certificate, compare its fingerprint with the output "
+                   "of 'muster server --fingerprint' on the server, and pin the new one: muster "
+                   "login https://" +
+                   place_of(endpoint) +
+                   " --fingerprint NEW; if not, another machine answers in its place"};
 }
 
 }  // namespace

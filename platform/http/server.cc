@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <map>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -128,8 +130,11 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
     }
   }
 
-  size_t loopback_connections() const {
-    const auto found = of_address.find(std::string(kLoopbackPeer));
+  size_t loopback_connections() const { return connections_of(std::string(kLoopbackPeer)); }
+
+  /// `client`: client_of_address().
+  size_t connections_of(const std::string& client) const {
+    const auto found = of_address.find(client);
     return found == of_address.end() ? 0 : found->second;
   }
 
@@ -148,10 +153,11 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   void welcome_from_afar(base::UniqueFd socket, std::string address) {
     const bool is_plain = address == kLoopbackPeer;
     Peer peer{.user = std::nullopt, .address = std::move(address)};
-    if (from_afar >= limits.connections) return;
-    const auto already = of_address.find(peer.address);
-    if (already != of_address.end() && already->second >= limits.connections_of_address) return;
-    ++of_address[peer.address];
+    const std::string client = client_of_address(peer.address);
+    const bool is_full_for_client = connections_of(client) >= limits.connections_of_address;
+    if (is_full_for_client && !close_a_newcomer(&client)) return;
+    if (from_afar >= limits.connections && !close_a_newcomer(nullptr)) return;
+    ++of_address[client];
     ++from_afar;
     send_at_once(socket.get());
     open(
@@ -159,11 +165,46 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
         std::move(peer));
   }
 
+  /// Closes the oldest connection whose caller is unknown; `client`: only of this client. A client
+  /// without a token can so occupy no place for which a client with a token waits. Returns false if
+  /// the caller of each connection is known.
+  bool close_a_newcomer(const std::string* client) {
+    for (auto next = newcomers.begin(); next != newcomers.end();) {
+      const std::shared_ptr<ServerConnection> connection = next->second;
+      if (connection->is_identified()) {
+        next = newcomers.erase(next);
+      } else if (client != nullptr && client_of_address(connection->peer().address) != *client) {
+        ++next;
+      } else {
+        connection->drop();  // removes it from `newcomers`
+        report_closed_newcomer();
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// One line in a minute: a hostile client can cause thousands of these in a second.
+  void report_closed_newcomer() {
+    ++closed_newcomers;
+    const auto now = std::chrono::steady_clock::now();
+    if (closed_reported && now - *closed_reported < std::chrono::minutes(1)) return;
+    closed_reported = now;
+    base::log_warning(
+        "closed connections without a valid token, because there are too many "
+        "connections",
+        {{"closed", std::exchange(closed_newcomers, 0)},
+         {"connections", from_afar + 1},
+         {"limit", limits.connections},
+         {"limit_of_address", limits.connections_of_address}});
+  }
+
   void open(std::unique_ptr<ByteStream> stream, Peer peer) {
     auto shared = peer.user ? nullptr : waiting_bytes;
-    const auto connection = std::make_shared<ServerConnection>(loop, callbacks, limits,
-                                                               std::move(peer), std::move(shared));
+    const auto connection = std::make_shared<ServerConnection>(
+        loop, callbacks, limits, std::move(peer), ++arrivals, std::move(shared));
     connections.insert(connection);
+    if (!connection->peer().user) newcomers.emplace(connection->arrival(), connection);
     connection->start(std::move(stream), [weak = weak_from_this()](const auto& ended) {
       if (const auto self = weak.lock()) self->forget(ended);
     });
@@ -173,8 +214,9 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
     connections.erase(connection);
     tell_if_finished();
     if (connection->peer().user) return;
+    newcomers.erase(connection->arrival());
     --from_afar;
-    const auto count = of_address.find(connection->peer().address);
+    const auto count = of_address.find(client_of_address(connection->peer().address));
     if (count != of_address.end() && --count->second == 0) of_address.erase(count);
   }
 
@@ -220,8 +262,13 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   std::unique_ptr<Door> loopback_door;
   std::unordered_set<std::shared_ptr<ServerConnection>> connections;
   std::function<void()> finished;                      ///< to be called when no connection is left
-  std::unordered_map<std::string, size_t> of_address;  ///< open connections over TCP
+  std::unordered_map<std::string, size_t> of_address;  ///< open connections over TCP, by client
   size_t from_afar = 0;                                ///< all of them
+  uint64_t arrivals = 0;
+  /// By arrival: the connections over TCP, but for some of those with an identified caller.
+  std::map<uint64_t, std::shared_ptr<ServerConnection>> newcomers;
+  size_t closed_newcomers = 0;  ///< since the last report
+  std::optional<std::chrono::steady_clock::time_point> closed_reported;
 };
 
 Server::Server(base::EventLoop& loop, Handler handler, Limits limits, Gate gate)

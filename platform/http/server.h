@@ -37,13 +37,20 @@ inline constexpr std::string_view kLoopbackPeer = "loopback";
 struct Limits {
   size_t header_bytes = 64 << 10;
   size_t body_bytes = 4 << 20;
-  /// Over TLS, further connections are closed at once. The unix socket has the same limit for
-  /// itself, so that other hosts cannot lock the owner out; further connections there get 503.
+  /// Over TLS, a further connection takes the place of the oldest one whose caller is unknown
+  /// (Request::identified); if there is none, it is closed at once. The unix socket has the same
+  /// limit for itself, so that other hosts cannot lock the owner out; further connections there get
+  /// 503.
   size_t connections = 1000;
   std::chrono::seconds request_timeout{30};  ///< for a complete request, and between two
+  /// Over TLS, for the handshake, and then for the head of the first request. At most
+  /// request_timeout.
+  std::chrono::seconds newcomer_timeout{10};
   /// How long a client may accept no byte of its answer.
   std::chrono::seconds write_timeout{300};
-  size_t connections_of_address = 200;  ///< over TLS, from one address
+  /// Over TLS, from one address; the /64 network of an IPv6 address counts as one. A further
+  /// connection takes the place of another of the address, as above.
+  size_t connections_of_address = 200;
   /// Over TLS, for all connections together: bytes of incomplete heads and of pipelined requests. A
   /// client over the limit gets 503. Bodies are not counted, because the gate admits them.
   size_t waiting_bytes = 32 << 20;

@@ -1,5 +1,6 @@
 #include "http/server_connection.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -44,11 +45,13 @@ class ServerConnection::Answer {
 
 ServerConnection::ServerConnection(base::EventLoop& loop,
                                    std::shared_ptr<const Callbacks> callbacks, const Limits& limits,
-                                   Peer peer, std::shared_ptr<size_t> waiting_bytes)
+                                   Peer peer, uint64_t arrival,
+                                   std::shared_ptr<size_t> waiting_bytes)
     : loop_(loop),
       callbacks_(std::move(callbacks)),
       limits_(limits),
       peer_(std::move(peer)),
+      arrival_(arrival),
       deadline_(loop),
       reader_(limits),
       waiting_bytes_(std::move(waiting_bytes)) {}
@@ -57,7 +60,7 @@ void ServerConnection::start(std::unique_ptr<ByteStream> stream, OnEnd on_end) {
   on_end_ = std::move(on_end);
   stream_ = std::move(stream);
   deadline_.start(weak_from_this(), [this] { on_deadline(); });
-  deadline_.set(limits_.request_timeout);
+  set_deadline_of_request();
   writer_.start(weak_from_this(), *stream_,
                 {.on_write = [this] { deadline_.set(limits_.write_timeout); },
                  .on_pull = [this] { deadline_.clear(); },
@@ -90,8 +93,14 @@ void ServerConnection::retire() {
 
 void ServerConnection::expect_request() {
   phase_ = Phase::kRequest;
-  deadline_.set(limits_.request_timeout);
+  set_deadline_of_request();
   advance(reader_.put({}));
+}
+
+void ServerConnection::set_deadline_of_request() {
+  const bool is_newcomer = !peer_.user && !had_head_;
+  deadline_.set(is_newcomer ? std::min(limits_.newcomer_timeout, limits_.request_timeout)
+                            : limits_.request_timeout);
 }
 
 /// Only a client that owes the rest of a request gets an answer; no other client waits for one.
@@ -156,10 +165,12 @@ void ServerConnection::advance(RequestReader::Progress progress) {
 
 /// Whether the gate refused the request whose head has just arrived. Its answer is then being sent.
 bool ServerConnection::is_refused_at_the_gate() {
-  if (!callbacks_->gate) return false;
   std::optional<Request> head = reader_.take_head();
   if (!head) return false;
+  if (!std::exchange(had_head_, true)) set_deadline_of_request();
+  if (!callbacks_->gate) return false;
   head->peer = peer_;
+  head->identified = identified_;
   std::optional<Response> refusal;
   const auto thrown = thrown_by([&] { refusal = callbacks_->gate(*head); });
   if (thrown) {
@@ -180,7 +191,13 @@ void ServerConnection::handle(ReadRequest read_request) {
   rules_ = {.keep_alive = read_request.keep_alive,
             .head_only = read_request.head_only,
             .may_chunk = read_request.may_chunk};
+  had_head_ = true;
   read_request.request.peer = peer_;
+  read_request.request.peer.has_left = [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    return self == nullptr || self->input_ended_ || self->phase_ == Phase::kClosed;
+  };
+  read_request.request.identified = identified_;
   // Bytes after a request to upgrade belong to the WebSocket.
   if (wants_websocket(read_request.request) && !reading_) {
     upgrade_ = read_request.request;

@@ -52,10 +52,11 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
     Gate gate;  ///< may be empty
   };
 
-  /// `waiting_bytes`: the sum of Limits::waiting_bytes over all connections that share it; nullptr:
-  /// not counted.
+  /// `arrival`: ascending in the order in which connections were opened. `waiting_bytes`: the sum of
+  /// Limits::waiting_bytes over all connections that share it; nullptr: not counted.
   ServerConnection(base::EventLoop& loop, std::shared_ptr<const Callbacks> callbacks,
-                   const Limits& limits, Peer peer, std::shared_ptr<size_t> waiting_bytes);
+                   const Limits& limits, Peer peer, uint64_t arrival,
+                   std::shared_ptr<size_t> waiting_bytes);
 
   /// Takes ownership of the stream. `on_end` is called once, unless drop() ends the connection.
   void start(std::unique_ptr<ByteStream> stream, OnEnd on_end);
@@ -66,6 +67,9 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   void retire();
 
   const Peer& peer() const { return peer_; }
+  uint64_t arrival() const { return arrival_; }
+  /// Whether a request of this connection had an identified caller (Request::identified).
+  bool is_identified() const { return *identified_; }
 
  private:
   class Answer;
@@ -78,6 +82,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   };
 
   void expect_request();
+  void set_deadline_of_request();
   void on_deadline();
   void refuse(int status, const std::string& why);
   void read();
@@ -95,12 +100,15 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   std::shared_ptr<const Callbacks> callbacks_;
   Limits limits_;
   Peer peer_;
+  uint64_t arrival_;
+  std::shared_ptr<bool> identified_ = std::make_shared<bool>(false);
   OnEnd on_end_;
   std::unique_ptr<ByteStream> stream_;
   std::shared_ptr<WebSocketSession> websocket_;  ///< set after an upgrade, instead of stream_
 
   Phase phase_ = Phase::kHandshake;
   Deadline deadline_;
+  bool had_head_ = false;  ///< the head of a request has arrived
   bool retiring_ = false;  ///< close as soon as the answer is sent
 
   std::array<char, 16 << 10> input_;

@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -53,6 +55,33 @@ TEST(Server, PassesThePeerToTheHandler) {
   });
 
   EXPECT_EQ(BlockingClient(server.socket()).send({})->body, std::to_string(::geteuid()));
+}
+
+TEST(Server, TellsTheHandlerWhetherTheClientHasLeft) {
+  std::promise<Request> arrived;
+  std::optional<Respond> unanswered;
+  TestServer server([&](Request request, Respond respond) {
+    unanswered = std::move(respond);
+    arrived.set_value(std::move(request));
+  });
+  const auto has_left = [&](const Request& request) {
+    bool answer = false;
+    server.on_loop([&] { answer = request.peer.has_left(); });
+    return answer;
+  };
+  RawClient client(server.socket());
+  client.send("GET / HTTP/1.1\r\nhost: h\r\n\r\n");
+  const Request request = arrived.get_future().get();
+  EXPECT_FALSE(has_left(request));
+
+  client.leave();
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!has_left(request) && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_TRUE(has_left(request));
+  server.on_loop([&] { unanswered.reset(); });
+  EXPECT_TRUE(has_left(request)) << "the connection exists no longer";
 }
 
 TEST(Server, KeepsOneConnectionForManyRequests) {

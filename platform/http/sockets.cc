@@ -228,6 +228,16 @@ std::string address_of_peer(int fd) {
   return text_of(address, ignored);
 }
 
+std::string client_of_address(const std::string& address) {
+  in6_addr six{};
+  if (::inet_pton(AF_INET6, address.c_str(), &six) != 1) return address;
+  constexpr size_t kNetworkBytes = 8;
+  std::memset(&six.s6_addr[kNetworkBytes], 0, sizeof six.s6_addr - kNetworkBytes);
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  ::inet_ntop(AF_INET6, &six, text.data(), text.size());
+  return std::string(text.data()) + "/64";
+}
+
 void send_at_once(int fd) {
   const int yes = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);

@@ -74,6 +74,10 @@ int connect_error(int fd);
 /// as IPv4 even if the socket is IPv6.
 std::string address_of_peer(int fd);
 
+/// For limits on clients: the /64 network of an IPv6 address ("2001:db8::/64"), all of which one
+/// client usually has; every other text as it is.
+std::string client_of_address(const std::string& address);
+
 /// Sets TCP_NODELAY: small messages are sent at once.
 void send_at_once(int fd);
 

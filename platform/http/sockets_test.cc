@@ -100,6 +100,18 @@ void leave_stale_socket(const fs::path& path) {
   fs::rename(path.string() + ".moved", path);
 }
 
+TEST(ClientOfAddress, IsTheNetworkOfAnIpv6Address) {
+  for (const auto& [address, client] : {std::pair("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+                                        {"2001:db8:1:2::7", "2001:db8:1:2::/64"},
+                                        {"2001:db8:1:3::7", "2001:db8:1:3::/64"},
+                                        {"::1", "::/64"},
+                                        {"10.0.0.1", "10.0.0.1"},
+                                        {"loopback", "loopback"},
+                                        {"", ""}}) {
+    EXPECT_EQ(client_of_address(address), client);
+  }
+}
+
 TEST(UnixSocket, IsOpenToItsOwnerAlone) {
   const base::TestFolder folder;
   const mode_t before = ::umask(0);

@@ -16,7 +16,9 @@ using base::ErrorCode;
 
 namespace {
 
+/// Identifies the callers of all paths but /public.
 void echo_with_peer(const Request& request, const Respond& respond) {
+  if (request.path != "/public") *request.identified = true;
   respond({.content_type = "text/plain",
            .body = request.method + " " + request.path + " from " + request.peer.address +
                    (request.peer.user ? " local " : " ") + request.headers.at("host") + "\n" +
@@ -312,6 +314,50 @@ TEST(Tls, HangsUpOnMoreConnectionsThanTheLimit) {
 
   EXPECT_EQ(BlockingClient(server.pinned()).send({}).error().code, ErrorCode::kUnavailable);
   EXPECT_TRUE(first.send({}));
+}
+
+TEST(Tls, ANewConnectionTakesThePlaceOfTheOldestWithoutAnIdentifiedCaller) {
+  for (const Limits& limits : {Limits{.connections = 3}, Limits{.connections_of_address = 3}}) {
+    TlsTestServer server(echo_with_peer, limits);
+    BlockingClient known(server.pinned());
+    ASSERT_TRUE(known.send({}));
+    RawClient silent(server.tcp());
+    while (server.connections() < 2) std::this_thread::yield();
+    RawTlsClient visitor(server);
+    visitor.send("GET /public HTTP/1.1\r\nhost: h\r\n\r\n");
+    visitor.read_to("from 127.0.0.1 h\n");
+
+    BlockingClient second(server.pinned());
+    EXPECT_TRUE(second.send({}));
+    EXPECT_EQ(silent.read_to_the_end(), "");
+    EXPECT_EQ(server.connections(), 3U);
+    BlockingClient third(server.pinned());
+    EXPECT_TRUE(third.send({}));
+    EXPECT_EQ(visitor.read_to_the_end(), "");
+
+    EXPECT_FALSE(BlockingClient(server.pinned()).send({})) << "all callers are identified";
+    EXPECT_TRUE(known.send({}));
+    EXPECT_TRUE(second.send({}));
+  }
+}
+
+TEST(Tls, GivesANewcomerLessTimeThanALaterRequest) {
+  TlsTestServer server(echo_with_peer, {.newcomer_timeout = std::chrono::seconds(1)});
+  RawTlsClient known(server);
+  known.send("GET / HTTP/1.1\r\nhost: h\r\n\r\n");
+  known.read_to("from 127.0.0.1 h\n");
+  RawTlsClient uploads(server);
+  uploads.send("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 3\r\n\r\n");
+  RawClient silent(server.tcp());
+  RawTlsClient slow(server);
+  slow.send("GET / HTT");
+
+  EXPECT_EQ(silent.read_to_the_end(), "");
+  EXPECT_EQ(first_line(slow.read_to_the_end()), "HTTP/1.1 408 Request Timeout");
+  uploads.send("abc");
+  EXPECT_EQ(first_line(uploads.read_to("abc")), "HTTP/1.1 200 OK");
+  known.send("GET / HTTP/1.1\r\nhost: h\r\n\r\n");
+  EXPECT_EQ(first_line(known.read_to("from 127.0.0.1 h\n")), "HTTP/1.1 200 OK");
 }
 
 TEST(Tls, ManyTlsClientsDoNotBlockTheUnixSocket) {

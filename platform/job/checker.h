@@ -1,4 +1,5 @@
-// Collects the faults of a value during validation, with checks that several fields use.
+// Collects the faults of a value during validation, up to record::kMostFaults, with checks that
+// several fields use.
 //
 // Not thread-safe.
 #pragma once
@@ -13,6 +14,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "record/input.h"
 
 namespace muster::job {
 
@@ -31,8 +33,12 @@ inline constexpr size_t kLongestWord = (128 << 10) - 1;
 class Checker {
  public:
   void require(bool holds, std::string field, std::string what) {
-    if (!holds) faults_.push_back({.field = std::move(field), .what = std::move(what)});
+    if (holds || has_all_faults()) return;
+    faults_.push_back({.field = std::move(field), .what = std::move(what)});
   }
+
+  /// Whether require() drops further faults: the check of a long list may end.
+  bool has_all_faults() const { return faults_.size() >= record::kMostFaults; }
 
   template <class Number>
   void require_range(Number value, Number low, Number high, const std::string& field) {

@@ -167,7 +167,8 @@ class OptionalType final : public Type {
   std::shared_ptr<const Type> inner_;
 };
 
-/// Calls `add` for each element of a list. In all forms a list replaces the previous elements.
+/// Calls `add` for each element of a list, until the document has all faults that are reported. In
+/// all forms a list replaces the previous elements.
 void read_list(const Input& input, std::string_view of,
                const std::function<void(const Input& element)>& add);
 
@@ -203,6 +204,7 @@ class ListType final : public Type {
   Shorthand shorthand_;
 };
 
+/// Calls `add` for each member of an object, until the document has all faults that are reported.
 void read_pairs(const Input& input,
                 const std::function<void(const std::string& key, const Input& value)>& add);
 Schema schema_of_pairs(Schema value);

@@ -124,6 +124,7 @@ void Fields::read(std::string_view name, std::map<std::string, std::optional<std
   if (!value->is_object()) return input.expected("an object of texts");
   into.clear();
   for (const Value& entry : *value) {
+    if (input.has_all_faults()) return;
     const Path entry_path(path, entry.name());
     if (entry.is_null()) {
       into[std::string(entry.name())].reset();
@@ -165,6 +166,7 @@ void Fields::each_value(std::string_view name, const std::function<void(const In
   if (!value->is_list()) return list.expected("a list of objects");
   size_t index = 0;
   for (const Value& element : *value) {
+    if (list.has_all_faults()) return;
     const Path element_path(path, index++);
     read(list.at(element, element_path));
   }
@@ -188,6 +190,7 @@ void Fields::entries(std::string_view name, const ReadEntry& read) {
   const Path path(input_.path, name);
   if (!value->is_object()) return input_.at(*value, path).expected("an object of objects");
   for (const Value& entry : *value) {
+    if (input_.has_all_faults()) return;
     const std::string key(entry.name());
     const Path entry_path(path, key);
     const Input input = input_.at(entry, entry_path);

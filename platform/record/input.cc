@@ -14,9 +14,6 @@ namespace muster::record {
 
 namespace {
 
-/// Bounds the number of faults of one document.
-constexpr size_t kMostFaults = 100;
-
 /// Up to this value, a double distinguishes thousandths, and their number is an exact integer.
 constexpr int64_t kMostWithDecimals = 1'000'000'000'000;
 
@@ -126,6 +123,16 @@ void Input::note(std::string what) const {
 void Input::expected(std::string_view what) const {
   const std::string_view is = form == Form::kHuman ? name_in_yaml(value) : name_of_kind(value);
   note("must be " + std::string(what) + ", not " + std::string(is));
+}
+
+size_t Input::items_to_read() const {
+  const size_t count = value.size();
+  const size_t most = notes == nullptr ? 0 : notes->most_items;
+  // A stored document was accepted with the limits of its time.
+  if (form == Form::kStore || most == 0 || count <= most) return count;
+  note("has " + std::to_string(count) + " entries; at most " + std::to_string(most) +
+       " are allowed");
+  return most;
 }
 
 bool Input::is_null() const {

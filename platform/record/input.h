@@ -51,6 +51,9 @@ enum class Form {
 
 struct Notes;
 
+/// The largest number of faults that are reported for one document.
+inline constexpr size_t kMostFaults = 100;
+
 /// Refers to its parts, and lives on the stack while one value is read.
 struct Input {
   const Value& value;
@@ -60,12 +63,16 @@ struct Input {
   /// Of the value's row, whose limits the fault of a number names; nullptr: it has no row.
   const Notes* notes = nullptr;
 
-  /// Adds a fault of this value. A document has at most a hundred faults.
+  /// Adds a fault of this value, unless the document has kMostFaults already.
   void note(std::string what) const;
-  /// Whether note() drops further faults: a reader of a large document need not look for them.
+  /// Whether note() drops further faults: then the readers of lists and maps skip the remaining
+  /// elements, of which a request may have millions.
   bool has_all_faults() const;
   /// "must be a list, not text".
   void expected(std::string_view what) const;
+  /// Of a list or map: how many elements are to be read. Notes a fault if there are more than its
+  /// row permits.
+  size_t items_to_read() const;
   /// Null in the wire form. In the human form null is a fault.
   bool is_null() const;
   /// Whether the value is this text in the human form.

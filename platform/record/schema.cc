@@ -57,6 +57,9 @@ Schema schema_of_row(const Table& table, const Row& row, Schemas& schemas) {
   const bool is_required = is_always_there(table, row);
   const bool is_optional = !is_required && !table.is_answer();
   if (row.notes.schema != nullptr) add_to(schema, Schema::parse(row.notes.schema));
+  if (row.notes.most_items != 0) {
+    schema[schema["type"] == "array" ? "maxItems" : "maxProperties"] = row.notes.most_items;
+  }
   // Null is either the same as absence, or has its own meaning.
   if (is_optional || row.notes.null != nullptr) schema = nullable(std::move(schema));
   if (row.notes.null != nullptr && !table.is_answer()) schema["x-null"] = row.notes.null;

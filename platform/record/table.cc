@@ -238,12 +238,15 @@ Error with_names_in(Form form, const Table& table, Error error) {
 
 void add_validation(std::vector<Fault>& faults, const Table& table,
                     const std::function<std::vector<Fault>(std::vector<Fault>& unread)>& validate) {
+  // The remaining elements of lists were skipped: their absence is no fault of the user.
+  if (faults.size() >= kMostFaults) return;
   std::vector<Fault> unread;
   for (const Fault& fault : faults) {
     unread.push_back({.field = renamed(Form::kHuman, table, fault.field, true)});
   }
   std::vector<Fault> found = validate(unread);
   for (Fault& fault : found) {
+    if (faults.size() >= kMostFaults) return;
     if (follows_from(path_in(Form::kHuman, table, fault.field), unread)) continue;
     fault.field = path_in(Form::kWire, table, fault.field);
     faults.push_back(std::move(fault));

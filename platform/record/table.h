@@ -94,7 +94,8 @@ struct Notes {
   std::optional<int64_t> most = {};
   size_t max_length = 0;          ///< of texts; 0: no limit
   const char* pattern = nullptr;  ///< ECMA 262
-  const char* schema = nullptr;   ///< JSON with more properties of the schema: {"maxItems": 100}
+  const char* schema = nullptr;   ///< JSON with more properties of the schema: {"minItems": 1}
+  size_t most_items = 0;          ///< of lists and maps: further elements are a fault; 0: no limit
   Flag flag = {};
   /// Whether the fields within have their flags here: several fields may share a type, but only one
   /// of them has its flags.
@@ -259,7 +260,8 @@ using Validation =
     std::function<std::vector<base::Fault>(const T& value, std::vector<base::Fault>& unread)>;
 
 /// Adds to the faults of a document of `table` those that validation finds in the fields that could
-/// be read. Faults within or around an unread field are left out, so that each is the user's.
+/// be read, up to kMostFaults together. Faults within or around an unread field are left out, so that
+/// each is the user's.
 void add_validation(
     std::vector<base::Fault>& faults, const Table& table,
     const std::function<std::vector<base::Fault>(std::vector<base::Fault>& unread)>& validate);

@@ -67,8 +67,8 @@ const Table& table_of(const Cart*) {
                                      .most = 9,
                                      .flag = {.name = "--seats", .value = "N"}}),
        field<&Cart::colour>("colour"), field<&Cart::spare>("spare", {.gives_inner_flags = true}),
-       field<&Cart::wheels>("wheels", {.shorthand = wheel_by_name}), field<&Cart::notes>("notes"),
-       field<&Cart::riders>("riders"), field<&Cart::rest>("rest"),
+       field<&Cart::wheels>("wheels", {.most_items = 4, .shorthand = wheel_by_name}),
+       field<&Cart::notes>("notes"), field<&Cart::riders>("riders"), field<&Cart::rest>("rest"),
        field<&Cart::load_milli>("load", {}, As::kMilli),
        field<&Cart::key>("key", {.kept = Kept::kStoreOnly}),
        computed<Cart, summary>("summary", {.help = "All of it."})});
@@ -226,6 +226,50 @@ TEST(Table, ReportsAHundredOfManyUnknownFields) {
   EXPECT_EQ(faults.front().what, "is not a field; did you mean 'seats'?");
 }
 
+TEST(Table, ReadsNoFurtherElementsWhenItHasAllFaults) {
+  const Json no_texts(100'000, 1);
+  Json no_pairs;
+  for (int i = 0; i < 100'000; ++i) no_pairs["k" + std::to_string(i)] = 1;
+  const ValueTree tree = ValueTree::of({{"name", "c"}, {"riders", no_texts}, {"notes", no_pairs}});
+  std::vector<base::Fault> faults;
+  const Path top;
+
+  Cart cart;
+  read(Input{tree.root(), top, faults}, cart);
+
+  EXPECT_EQ(faults.size(), kMostFaults);
+  EXPECT_LE(cart.notes.size() + cart.riders.size(), kMostFaults);
+}
+
+TEST(Table, ReadsNoMoreElementsThanTheRowPermits) {
+  const Json wheels(100'000, {{"name", "w"}});
+  Cart cart;
+  std::vector<base::Fault> faults;
+  const Path top;
+  const ValueTree tree = ValueTree::of({{"name", "c"}, {"wheels", wheels}, {"seats", "two"}});
+
+  read(Input{tree.root(), top, faults}, cart);
+
+  EXPECT_EQ(lines_of(faults), (Lines{"seats: must be a whole number, not text",
+                                     "wheels: has 100000 entries; at most 4 are allowed"}));
+  EXPECT_EQ(cart.wheels.size(), 4U);
+  EXPECT_EQ(faults_of({{"name", "c"}, {"wheels", wheels}}, Form::kStore), Lines{});
+}
+
+TEST(Table, IsNotValidatedIfReadingFoundAllFaults) {
+  Json document{{"name", "c"}};
+  for (int i = 0; i < 200; ++i) document["saets" + std::to_string(i)] = 0;
+
+  const auto read =
+      from_json<Cart>(document.dump(), "cart", [](const Cart&, std::vector<base::Fault>&) {
+        return std::vector<base::Fault>{{.field = "riders", .what = "is empty"}};
+      });
+
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().faults.size(), kMostFaults);
+  EXPECT_EQ(read.error().faults.back().field.substr(0, 5), "saets");
+}
+
 TEST(Table, ReadsTheHumanForm) {
   const auto document = ValueTree::of_text(R"({
     "name": "c", "seats": "4", "colour": "crimson", "rest": "90s", "load": "1.5",
@@ -316,7 +360,7 @@ TEST(Schema, IsDerivedFromTheRows) {
             Schema::parse(R"({"type": ["integer", "null"], "minimum": 0, "maximum": 9,
                               "description": "How many sit in it.", "x-flag": "--seats", "default": 2})"));
   EXPECT_EQ(cart["properties"]["wheels"], Schema::parse(R"({"type": ["array", "null"],
-                              "items": {"$ref": "#/components/schemas/Wheel"}})"));
+                              "items": {"$ref": "#/components/schemas/Wheel"}, "maxItems": 4})"));
   EXPECT_TRUE(cart["properties"].contains("rest_ms"));
   EXPECT_FALSE(cart["properties"].contains("key"));
   EXPECT_EQ(schemas.all()["Colour"]["enum"], Schema({"red", "blue"}));

@@ -318,7 +318,9 @@ class Pairs final : public Plain<std::map<std::string, std::string>> {
     auto& pairs = as_target<Value>(value);
     // A job file adds to the variables inherited from the shell.
     if (input.form != Form::kHuman) pairs.clear();
+    size_t left = input.items_to_read();
     for (const record::Value& text : input.value) {
+      if (left-- == 0 || input.has_all_faults()) return;
       const Path path(input.path, text.name());
       set_pair(std::string(text.name()), input.at(text, path), value);
     }
@@ -483,7 +485,9 @@ void read_pairs(const Input& input,
   if (!input.value.is_object()) {
     return input.expected(input.form == Form::kHuman ? "a map" : "an object");
   }
+  size_t left = input.items_to_read();
   for (const Value& value : input.value) {
+    if (left-- == 0 || input.has_all_faults()) return;
     const Path path(input.path, value.name());
     add(std::string(value.name()), input.at(value, path));
   }
@@ -494,8 +498,10 @@ void read_list(const Input& input, std::string_view of,
   if (!input.value.is_list()) {
     return input.expected(input.form == Form::kHuman ? "a list" : "a list of " + std::string(of));
   }
+  const size_t count = input.items_to_read();
   size_t index = 0;
   for (const Value& element : input.value) {
+    if (index == count || input.has_all_faults()) return;
     const Path path(input.path, index++);
     add(input.at(element, path));
   }

@@ -15,12 +15,14 @@
 #include "api/wire.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "http/sockets.h"
 #include "server/router.h"
 #include "server/routes.h"
 
 namespace muster::server {
 
 using base::ErrorCode;
+using http::client_of_address;
 using http::Respond;
 using http::Response;
 
@@ -36,6 +38,8 @@ Authenticator::Options limits_of(const AppOptions& options) {
 std::string_view media_type_of(std::string_view route) {
   return route.ends_with("/chunks") ? api::kChunksType : "application/json";
 }
+
+constexpr int kTooManyRequests = 429;
 
 constexpr std::string_view kBlank = " \t";
 
@@ -98,6 +102,11 @@ bool is_short(const http::Request& head) {
   return !length.empty() && length.size() <= kMostDigits;
 }
 
+/// The server keeps the connection of the caller, of whom it now has seen a valid token.
+void note_identified(const http::Request& request) {
+  if (request.identified != nullptr) *request.identified = true;
+}
+
 RouteAnswer may_shut_down(const ApiCall& call) {
   if (call.request.peer.user) return Response{.status = 202};
   return base::Error{.code = ErrorCode::kRefused,
@@ -138,7 +147,10 @@ std::optional<Response> App::refusal_of_body(const http::Request& head) {
     return std::nullopt;
   }
   if (found.permission != Permission::kAnybody) refusal = authenticator_.refusal_of_body(head);
-  if (!refusal) return std::nullopt;
+  if (!refusal) {
+    note_identified(head);
+    return std::nullopt;
+  }
   const ApiCall call{.request = head, .id = request_id(head, parts_.random)};
   std::optional<Response> answered;
   answering(call, found.route,
@@ -183,6 +195,7 @@ void App::take(http::Request request, Respond respond) {
                         : found.permission);
   if (who) call.who = *who;
   if (!call.who.token.empty()) {
+    note_identified(call.request);
     call.still_valid = [this, who = call.who] { return authenticator_.still_is(who); };
   }
   const std::string_view type = media_type_of(found.route);
@@ -225,6 +238,20 @@ std::string http_date(base::Time time) {
 
 }  // namespace
 
+/// Whether a line is written to the log: of the refusals of clients that ask too often, one in a
+/// second is, because such clients would fill the disk of the log.
+bool App::is_logged(int status) {
+  if (status != kTooManyRequests) return true;
+  const base::Time now = parts_.clock.now();
+  const auto since = now - refusal_logged_;
+  if (since >= std::chrono::seconds(0) && since < std::chrono::seconds(1)) {
+    ++unlogged_refusals_;
+    return false;
+  }
+  refusal_logged_ = now;
+  return true;
+}
+
 /// `respond`, which also sets the request's id, writes a line to the log, and counts the request.
 Respond App::answering(const ApiCall& call, std::string route, Respond respond) {
   const bool logged = options_.log_requests || (!call.request.peer.user && !is_probe(route));
@@ -243,15 +270,17 @@ Respond App::answering(const ApiCall& call, std::string route, Respond respond) 
         if (has_cookie) response.headers.emplace("cache-control", "no-store");
         const int status = response.websocket ? 101 : response.status;
         requests_.add(method, route, status);
-        if (logged) {
+        if (logged && is_logged(status)) {
+          constexpr size_t kLongestLoggedPath = 256;
           const std::chrono::duration<double, std::milli> took = parts_.clock.now() - since;
-          base::log_info("request", {{"method", method},
-                                     {"path", path},
-                                     {"status", status},
-                                     {"ms", took.count()},
-                                     {"user", user},
-                                     {"request", id},
-                                     {"address", address}});
+          base::LogFields fields{
+              {"method", method},  {"path", base::shortened(path, kLongestLoggedPath)},
+              {"status", status},  {"ms", took.count()},
+              {"user", user},      {"request", id},
+              {"address", address}};
+          const int64_t unlogged = std::exchange(unlogged_refusals_, 0);
+          if (unlogged > 0) fields.emplace_back("unlogged_refusals", unlogged);
+          base::log_info("request", fields);
         }
         respond(std::move(response));
       };
@@ -368,7 +397,6 @@ Response too_often(std::string what, std::chrono::milliseconds wait) {
   const auto seconds =
       std::max(std::chrono::ceil<std::chrono::seconds>(wait), std::chrono::seconds(1));
   const std::string text = std::to_string(seconds.count());
-  constexpr int kTooManyRequests = 429;
   Response response = problem({.code = ErrorCode::kExhausted,
                                .what = std::move(what),
                                .advice = "try again in " + text + " s"},
@@ -379,14 +407,27 @@ Response too_often(std::string what, std::chrono::milliseconds wait) {
 
 }  // namespace
 
+namespace {
+
+/// All tokens of a user have twice the rate of one token, so that a program that uses up the rate of
+/// its token leaves as much to the other tokens of its user.
+constexpr double kShareOfUser = 2;
+
+}  // namespace
+
 Authenticator::Authenticator(Dependencies parts, const Options& options)
     : parts_(std::move(parts)),
       failed_logins_(options.failed_logins),
-      request_rate_(options.request_rate, options.request_burst) {}
+      request_rate_(options.request_rate, options.request_burst),
+      user_rate_(kShareOfUser * options.request_rate, kShareOfUser * options.request_burst),
+      refused_rate_(options.request_rate, options.request_burst) {}
 
 void Authenticator::set_options(const Options& options) {
   failed_logins_ = access::FailedLogins(options.failed_logins);
   request_rate_ = access::RequestRate(options.request_rate, options.request_burst);
+  user_rate_ = access::RequestRate(kShareOfUser * options.request_rate,
+                                   kShareOfUser * options.request_burst);
+  refused_rate_ = access::RequestRate(options.request_rate, options.request_burst);
 }
 
 base::Result<Identity, Response> Authenticator::identify(const http::Request& request,
@@ -398,14 +439,24 @@ base::Result<Identity, Response> Authenticator::identify(const http::Request& re
     if (!known) return std::move(known).error();
     who = *std::move(known);
   }
-  const std::string& caller = who.token.empty() ? who.address : who.token;
-  if (const auto wait = request_rate_.take(caller, parts_.clock.now())) {
-    return too_often("too many requests at once", *wait);
-  }
+  const base::Time now = parts_.clock.now();
+  const bool has_token = !who.token.empty();
+  auto wait = request_rate_.take(has_token ? who.token : client_of_address(who.address), now);
+  if (!wait && has_token) wait = user_rate_.take(who.user, now);
+  if (wait) return too_often("too many requests at once", *wait);
   return who;
 }
 
 base::Result<Identity, Response> Authenticator::by_token(const http::Request& request) {
+  auto who = by_given_token(request);
+  if (who) return who;
+  const std::string client = client_of_address(request.peer.address);
+  const auto wait = refused_rate_.take(client, parts_.clock.now());
+  if (!wait) return who;
+  return too_often("too many requests without a valid token came from this address", *wait);
+}
+
+base::Result<Identity, Response> Authenticator::by_given_token(const http::Request& request) {
   const std::string& address = request.peer.address;
   // Other users of the machine reach the loopback port, so it has the page's sessions alone.
   const auto token = is_from_loopback(request) ? std::nullopt : token_of(request);
@@ -424,10 +475,11 @@ base::Result<Identity, Response> Authenticator::by_token(const http::Request& re
 
 Response Authenticator::wrong_code(const std::string& address, const base::Error& error) {
   const base::Time now = parts_.clock.now();
-  if (const auto wait = failed_logins_.wait(address, now)) {
+  const std::string client = client_of_address(address);
+  if (const auto wait = failed_logins_.wait(client, now)) {
     return too_often("too many wrong tokens came from this address", *wait);
   }
-  failed_logins_.failed(address, now);
+  failed_logins_.failed(client, now);
   return wrong_token(error);
 }
 

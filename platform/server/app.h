@@ -38,6 +38,10 @@ namespace muster::server {
 /// all the same: 256 random bits cannot be guessed, but a whole team may share an address with one
 /// broken script. A request without a token is not a guess.
 ///
+/// Requests have a rate: those of one token, those of all tokens of a user together (twice as much),
+/// and, for each address, those without a valid token and those of public routes. A client beyond it
+/// must wait (429). The /64 network of an IPv6 address counts as one address.
+///
 /// On the EventLoop's thread; accounts and clock must outlive it.
 class Authenticator {
  public:
@@ -74,10 +78,13 @@ class Authenticator {
 
  private:
   base::Result<access::Identity, http::Response> by_token(const http::Request& request);
+  base::Result<access::Identity, http::Response> by_given_token(const http::Request& request);
 
   Dependencies parts_;
   access::FailedLogins failed_logins_;
-  access::RequestRate request_rate_;
+  access::RequestRate request_rate_;  ///< by token; of public routes, by address
+  access::RequestRate user_rate_;     ///< by user
+  access::RequestRate refused_rate_;  ///< of requests without a valid token, by address
 };
 
 /// The id of a request in the log, in its answer and in the audit log: the client's (x-request-id),
@@ -96,7 +103,8 @@ struct AppOptions {
   std::map<std::string, std::string> settings = {};  ///< see api::ServerInfo
   /// The server exits when nothing ran and no request came for this long. Absent: never.
   std::optional<std::chrono::milliseconds> idle_exit;
-  /// Requests of one token: per second, and at once. The unix socket has no limit.
+  /// Requests of one token: per second, and at once. All tokens of a user have twice as many. The
+  /// unix socket has no limit.
   double request_rate = 200;
   double request_burst = 400;
   access::FailedLogins::Options failed_logins;
@@ -138,6 +146,7 @@ class App {
   std::optional<http::Response> answer_without_caller(const http::Request& request) const;
   std::optional<http::Response> refusal_of_body(const http::Request& head);
   http::Respond answering(const ApiCall& call, std::string route, http::Respond respond);
+  bool is_logged(int status);
   void touch();
   void look_whether_idle();
 
@@ -149,6 +158,8 @@ class App {
   RequestCounts requests_;
   PageCodes codes_;
   Authenticator authenticator_;
+  base::Time refusal_logged_{};    ///< when a 429 was last written to the log
+  int64_t unlogged_refusals_ = 0;  ///< since then
   bool leaving_ = false;
   base::EventLoop::Interest idle_timer_;
 };

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/fake_random.h"
+#include "control/test_accounts.h"
 
 namespace muster::server {
 namespace {
@@ -32,6 +33,66 @@ TEST(RequestId, IsNewIfTheClientsIsInvalid) {
 TEST(RequestId, IsDifferentForEachRequestWithoutOne) {
   base::FakeRandom random;
   EXPECT_NE(request_id({}, random), request_id({}, random));
+}
+
+class RequestLimits : public control::AccountsTest {
+ protected:
+  RequestLimits()
+      : authenticator_({*accounts_, clock_, "root"}, {.request_rate = 1, .request_burst = 3}) {
+    add_user("ada");
+    add_user("ben");
+  }
+
+  /// The answers' statuses of `count` requests; 200: the caller is identified.
+  std::vector<int> statuses(int count, const std::string& token, const std::string& address) {
+    http::Request request{.path = "/v1/jobs", .peer = {.address = address}};
+    if (!token.empty()) request.headers["authorization"] = "Bearer " + token;
+    std::vector<int> statuses;
+    for (int i = 0; i < count; ++i) {
+      const auto who = authenticator_.identify(request, Permission::kSignedIn);
+      statuses.push_back(who ? 200 : who.error().status);
+    }
+    return statuses;
+  }
+
+  std::string token_of_user(const std::string& user) { return issue({.user = user}).text; }
+
+  Authenticator authenticator_;
+};
+
+using Statuses = std::vector<int>;
+
+TEST_F(RequestLimits, HoldForEachTokenAndForAllTokensOfAUser) {
+  const std::string first = token_of_user("ada");
+
+  EXPECT_EQ(statuses(4, first, "a"), (Statuses{200, 200, 200, 429}));
+  EXPECT_EQ(statuses(4, token_of_user("ada"), "a"), (Statuses{200, 200, 200, 429}));
+  EXPECT_EQ(statuses(2, token_of_user("ada"), "b"), (Statuses{429, 429}));
+  EXPECT_EQ(statuses(3, token_of_user("ben"), "a"), (Statuses{200, 200, 200}));
+
+  clock_.advance(std::chrono::seconds(1));
+  EXPECT_EQ(statuses(2, first, "a"), (Statuses{200, 429}));
+}
+
+TEST_F(RequestLimits, HoldForTheRequestsOfAnAddressWithoutAValidToken) {
+  EXPECT_EQ(statuses(4, "", "a"), (Statuses{401, 401, 401, 429}));
+  EXPECT_EQ(statuses(1, "wrong", "a"), (Statuses{429}));
+  EXPECT_EQ(statuses(1, "", "b"), (Statuses{401}));
+  EXPECT_EQ(statuses(1, token_of_user("ada"), "a"), (Statuses{200}));
+
+  const http::Request login{.path = "/v1/login", .peer = {.address = "a"}};
+  EXPECT_TRUE(authenticator_.identify(login, Permission::kAnybody));
+
+  clock_.advance(std::chrono::seconds(1));
+  EXPECT_EQ(statuses(2, "", "a"), (Statuses{401, 429}));
+}
+
+TEST_F(RequestLimits, HoldForBodiesWithoutAValidToken) {
+  const http::Request head{.method = "POST", .path = "/v1/jobs", .peer = {.address = "a"}};
+  Statuses statuses;
+  for (int i = 0; i < 4; ++i) statuses.push_back(authenticator_.refusal_of_body(head)->status);
+
+  EXPECT_EQ(statuses, (Statuses{401, 401, 401, 429}));
 }
 
 }  // namespace
