@@ -79,9 +79,15 @@ std::vector<std::string> parts_of_json(std::string_view json) {
       part += c;
       if (c == '\\' && i + 1 < json.size()) part += json[++i];
       is_text = c != '"';
-    } else if ((c == '[' || c == '{') && depth++ == 0) {
       continue;
-    } else if (((c == ']' || c == '}') && --depth == 0) || (c == ',' && depth == 1)) {
+    }
+    const bool opens = c == '[' || c == '{';
+    const bool closes = c == ']' || c == '}';
+    if (closes) --depth;
+    const bool is_outermost = depth == 0;
+    if (opens) ++depth;
+    if (opens && is_outermost) continue;
+    if ((closes && is_outermost) || (c == ',' && depth == 1)) {
       if (!part.empty()) parts.push_back(std::move(part));
       part.clear();
     } else if (!is_blank) {
@@ -196,7 +202,9 @@ void check_lines(const ArraySpec& array, size_t members, Checker& check) {
                 "has " + std::to_string(array.lines.size()) + " lines for " +
                     std::to_string(members) + " indexes; give one line for each");
   size_t bytes = 0;
-  for (size_t i = 0; i < array.lines.size(); ++i) {
+  // Without a fault, there are at most kMostMembers lines.
+  const size_t count = std::min(array.lines.size(), static_cast<size_t>(kMostMembers));
+  for (size_t i = 0; i < count && !check.has_all_faults(); ++i) {
     const std::string& line = array.lines[i];
     bytes += line.size();
     const std::string field = "array.lines[" + std::to_string(i) + "]";
@@ -237,7 +245,8 @@ void check_array(const JobSpec& spec, Checker& check) {
                     std::to_string(last.size()) + " characters");
   check.require(!spec.terminal, "terminal", "cannot be used with an array: leave it out");
   for (const auto& [name, value] : spec.environment) {
-    check.require(!is_variable_of_members(name), "environment." + name,
+    if (!is_variable_of_members(name)) continue;
+    check.require(false, "environment." + name,
                   "differs between the members of an array, and is set by Muster; leave it out");
   }
 }

@@ -295,14 +295,14 @@ const Table& table_of(const KubernetesSpec*) {
       "Kubernetes",
       {field<&KubernetesSpec::node_selector>(
            "node_selector", {.help = "Labels that a node must have.",
-                             .schema = R"({"maxProperties": 64})",
+                             .most_items = 64,
                              .flag = {.name = "--kubernetes-node-selector",
                                       .value = "KEY=VALUE",
                                       .help = "Kubernetes: run only on nodes with this label"}}),
        field<&KubernetesSpec::tolerations>(
            "tolerations",
            {.help = "Taints of nodes that are no obstacle: `KEY[=VALUE][:EFFECT]`; `*`: all.",
-            .schema = R"({"maxItems": 64})",
+            .most_items = 64,
             .flag = {.name = "--kubernetes-toleration",
                      .value = "KEY[=VALUE][:EFFECT]",
                      .help = "Kubernetes: tolerate this taint of nodes; * tolerates all"}}),
@@ -327,39 +327,39 @@ const Table& table_of(const KubernetesSpec*) {
        field<&KubernetesSpec::image_pull_secrets>(
            "image_pull_secrets",
            {.help = "Secrets of the namespace with logins for the registries of images.",
-            .schema = R"({"maxItems": 64})",
+            .most_items = 64,
             .flag = {.name = "--kubernetes-pull-secret",
                      .value = "NAME",
                      .help = "Kubernetes: secret with the login for the registry of the image"}}),
        field<&KubernetesSpec::claims>(
            "claims", {.help = "Volume claims of the namespace that are mounted in the pods: "
                               "`CLAIM[/FOLDER]:PATH[:ro]`.",
-                      .schema = R"({"maxItems": 64})",
+                      .most_items = 64,
                       .flag = {.name = "--kubernetes-claim",
                                .value = "CLAIM[/FOLDER]:PATH[:ro]",
                                .help = "Kubernetes: mount this persistent volume claim at PATH"}}),
        field<&KubernetesSpec::devices>(
            "devices",
            {.help = "Other resources of nodes that each pod requests: `rdma/hca: 1`.",
-            .schema = R"({"maxProperties": 64})",
+            .most_items = 64,
             .flag = {.name = "--kubernetes-device",
                      .value = "RESOURCE=COUNT",
                      .help = "Kubernetes: request this resource for each task, as in rdma/hca=1"}}),
        field<&KubernetesSpec::labels>("labels", {.help = "Labels of the pods.",
-                                                 .schema = R"({"maxProperties": 64})",
+                                                 .most_items = 64,
                                                  .flag = {.name = "--kubernetes-label",
                                                           .value = "KEY=VALUE",
                                                           .help = "Kubernetes: label the pods"}}),
        field<&KubernetesSpec::annotations>("annotations",
                                            {.help = "Annotations of the pods.",
-                                            .schema = R"({"maxProperties": 64})",
+                                            .most_items = 64,
                                             .flag = {.name = "--kubernetes-annotation",
                                                      .value = "KEY=VALUE",
                                                      .help = "Kubernetes: annotate the pods"}}),
        field<&KubernetesSpec::containers>(
            "containers", {.help = "Init containers and sidecars. Servers with another engine "
                                   "refuse them.",
-                          .schema = R"({"maxItems": 32})"})},
+                          .most_items = 32})},
       "Options for Kubernetes, in addition to those that follow from the rest of the spec. Other "
       "engines store them without effect.");
   return table;

@@ -176,7 +176,9 @@ std::vector<RunSpan> run_spans(const Job& job) {
       begin = begin.value_or(event.time);
       was_placed = true;
     } else if (begin && ends_attempt(event.what)) {
-      spans.push_back({.begin = *begin, .end = event.time});
+      const bool is_last = job.ended && std::holds_alternative<PhaseReached>(event.what);
+      const Time end = is_last ? std::min(*job.ended, event.time) : event.time;
+      spans.push_back({.begin = *begin, .end = std::max(*begin, end)});
       begin.reset();
     }
   }

@@ -36,7 +36,8 @@ struct RunSpan {
   bool operator==(const RunSpan&) const = default;
 };
 /// The attempts of a job, in order. Without the event of a placement, which a long history has
-/// dropped, the job counts as having run since it entered Running.
+/// dropped, the job counts as having run since it entered Running. The last attempt ends when the job
+/// ended, which a server that was down meanwhile has noted later.
 std::vector<RunSpan> run_spans(const Job& job);
 
 /// The resources of the placed tasks of a job, now or at its end.

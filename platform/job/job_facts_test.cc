@@ -90,6 +90,22 @@ TEST(JobFacts, PackedFactsOfAnEmptyJobAreThoseOfTheJob) {
   expect_same(facts_in(packed.data()), facts_of(job));
 }
 
+TEST(JobFacts, TheLastAttemptEndsWithItsJobAndNotWithTheLaterEvent) {
+  const auto at = [](int second) { return Time(std::chrono::seconds(second)); };
+  Job job{.phase = Phase::kSucceeded, .ended = at(5)};
+  job.events = {{.time = at(1), .what = Placed{}},
+                {.time = at(2), .what = Notice{Notice::What::kEvictedAndGone}},
+                {.time = at(3), .what = Placed{}},
+                {.time = at(9), .what = PhaseReached{Phase::kSucceeded}}};
+  EXPECT_EQ(run_spans(job),
+            (std::vector<RunSpan>{{.begin = at(1), .end = at(2)}, {.begin = at(3), .end = at(5)}}));
+
+  job.ended = at(2);
+  EXPECT_EQ(run_spans(job).back(), (RunSpan{.begin = at(3), .end = at(3)}));
+  job.ended = at(99);
+  EXPECT_EQ(run_spans(job).back(), (RunSpan{.begin = at(3), .end = at(9)}));
+}
+
 TEST(JobFacts, PackedFactsLieAtAnyAddress) {
   const Job job = ended_full_job();
   const std::string packed = "x" + pack_facts(job);

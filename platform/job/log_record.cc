@@ -200,7 +200,7 @@ class PatternScan {
     const std::string_view rest = text_.substr(at + 1);
     const std::string_view braces = rest.substr(0, std::min(rest.find('}'), rest.size()));
     const auto copies =
-        static_cast<size_t>(largest_count(braces) + (braces.ends_with(',') ? 1 : 0));
+        static_cast<size_t>(largest_count(braces)) + (braces.ends_with(',') ? 1 : 0);
     const bool is_range = braces.find(',') != std::string_view::npos;
     grow_part((last_ + (is_range ? 1 : 0)) * copies);
     return std::min(text_.size(), at + 1 + braces.size() + 1);

@@ -233,7 +233,7 @@ std::vector<record::Row> rows_of_tasks() {
                                  {.flag = {.name = "--evaluator-command", .by_hand = true}}),
       field<&JobSpec::volumes>("volumes",
                                {.help = "Files and folders that are mounted in the tasks.",
-                                .schema = R"({"maxItems": 100})",
+                                .most_items = 100,
                                 .flag = {.name = "--volume", .by_hand = true},
                                 .shorthand = volume_in_short}),
   };
@@ -270,8 +270,8 @@ std::vector<record::Row> rows_of_marks() {
                "Labels for selecting jobs; a label with an empty value is a tag. A name is 1 to "
                "128 bytes of text without `=`, a value at most 256 bytes; at most 64 labels.",
            .schema = R"({"additionalProperties": {"type": "string", "maxLength": 256},
-                         "propertyNames": {"minLength": 1, "maxLength": 128},
-                         "maxProperties": 64})",
+                         "propertyNames": {"minLength": 1, "maxLength": 128}})",
+           .most_items = 64,
            .flag = {.name = "--label", .by_hand = true}}),
       field<&JobSpec::annotations>(
           "annotations",
@@ -284,7 +284,7 @@ std::vector<record::Row> rows_of_places_and_times() {
   return {
       field<&JobSpec::scheduling>("scheduling", {.told = Told::kAlways, .gives_inner_flags = true}),
       field<&JobSpec::after>("after", {.help = "The jobs that must have ended before it starts.",
-                                       .schema = R"({"maxItems": 100})",
+                                       .most_items = 100,
                                        .flag = {.name = "--after", .by_hand = true},
                                        .shorthand = dependency_in_short}),
       field<&JobSpec::array>("array", {.help = "Makes an array: many jobs from this spec.",

@@ -1,9 +1,11 @@
-// Valid specs and changes to them, for the tests of validate().
+// Valid specs and changes to them, and the fields of faults, for the tests of validate().
 #pragma once
 
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "base/error.h"
 #include "job/job.h"
 #include "job/spec.h"
 
@@ -23,6 +25,12 @@ inline JobSpec valid_mpi_spec(int workers) {
           .command = {"mpirun", "train"},
           .workers = workers,
           .folder = "/home/ada"};
+}
+
+inline std::vector<std::string> fields_of(const std::vector<base::Fault>& faults) {
+  std::vector<std::string> fields;
+  for (const base::Fault& fault : faults) fields.push_back(fault.field);
+  return fields;
 }
 
 // Values for tests in which no field has its default, so that a forgotten field is detected.

@@ -386,7 +386,7 @@ void check_volumes(const JobSpec& spec, Checker& check) {
     return check.require(false, "volumes", "are more than " + std::to_string(kMaxVolumes));
   }
   check.require(volumes.empty() || spec.sandbox != Sandbox::kNone, "volumes",
-                "require a sandbox, and this job runs without one");
+                "is not possible without a sandbox, and this job runs without one");
   for (size_t i = 0; i < volumes.size(); ++i) {
     const std::string field = "volumes[" + std::to_string(i) + "]";
     check_source(volumes[i], field + ".source", check);

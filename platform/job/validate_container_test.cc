@@ -487,7 +487,8 @@ TEST(ValidateVolumes, AVolumeWithinAWritableVolumeIsValid) {
 TEST(ValidateVolumes, RequireASandbox) {
   EXPECT_EQ(volume_faults({{VolumeKind::kTree, "", "/x"}}, Sandbox::kNone),
             (std::vector<Fault>{
-                {.field = "volumes", .what = "require a sandbox, and this job runs without one"}}));
+                {.field = "volumes",
+                 .what = "is not possible without a sandbox, and this job runs without one"}}));
 }
 
 TEST(ValidateVolumes, HaveAMaximumNumber) {

@@ -218,6 +218,35 @@ TEST(Explain, NamesTheHoldersOfTheResourcesAndTheEstimatedStart) {
   EXPECT_EQ(reason.may_start, stage.now + seconds(60));
 }
 
+// A gang that fitted when it was submitted, on nodes that have changed since.
+TEST(Explain, ReportsThatAGangWouldNotFitEvenIfNothingElseRan) {
+  Stage stage({node("n0", 4), node("m0", 1, "other")}, one_project());
+  stage.run(gang("a", "q", 1), {"n0"});
+  stage.wait(gang("big", "q", 4));
+  Gang any = gang("any", "q", 4);
+  any.pools = {kDefaultPool, "other"};
+  stage.wait(any);
+  stage.plan();
+  const auto explained = [&](const std::string& id) {
+    return told(stage.scheduler.explain(id, stage.now));
+  };
+  EXPECT_EQ(explained("big").constraint, Constraint::kRoom);
+
+  stage.scheduler.set_node(node("n0", 2));
+  const Told never = explained("big");
+  EXPECT_EQ(never.constraint, Constraint::kNever);
+  EXPECT_EQ(never.text, "can never start here: needs 4 GPUs; the only node lacks GPUs (2 GPUs)");
+  EXPECT_EQ(never.details, (std::vector<std::string>{"request less, or add larger nodes"}));
+  EXPECT_EQ(never.may_start, std::nullopt);
+  EXPECT_EQ(explained("any").constraint, Constraint::kNever);
+
+  stage.scheduler.set_node(node("m0", 4, "other"));
+  EXPECT_EQ(explained("big").constraint, Constraint::kNever);
+  EXPECT_NE(explained("any").constraint, Constraint::kNever) << "it fits in the other pool";
+  stage.scheduler.set_node(node("n0", 4));
+  EXPECT_EQ(explained("big").constraint, Constraint::kRoom);
+}
+
 TEST(Explain, ChangesNothing) {
   Stage stage({node("n0", 2)}, {project("q", {.deserved = 0}), project("p", {.deserved = 2})});
   stage.run(gang("a", "q", 2), {"n0"});
@@ -348,6 +377,22 @@ TEST(Scheduler, SaysAnewWhyAGangWaitsWhenItsOnlyNodeIsCordonedAndWhenItNoLongerI
   EXPECT_EQ(told_b(), "needs 1 GPU; the only node lacks GPUs (0 GPUs free)");
   stage.scheduler.set_node(node("n0", 1));
   EXPECT_EQ(told_b(), "");
+}
+
+TEST(Scheduler, SaysAnewWhyAGangWaitsWhenANodeIsAddedThatIsLargeEnough) {
+  Stage stage({node("n0", 2)}, one_project());
+  stage.run(gang("b", "q", 2), {"n0"});
+  stage.wait(gang("big", "q", 4));
+  const Plan before = stage.plan();
+  ASSERT_EQ(before.waits.size(), 1U);
+  EXPECT_EQ(before.waits[0].verdict->constraint, Constraint::kNever);
+
+  stage.scheduler.set_node(node("n1", 4));
+  stage.run(gang("a", "q", 1), {"n1"});
+
+  const Plan after = stage.plan();
+  ASSERT_EQ(after.waits.size(), 1U);
+  EXPECT_EQ(after.waits[0].verdict->constraint, Constraint::kRoom);
 }
 
 TEST(Scheduler, BackfillServesManyProjectsInOrderOfSubmission) {

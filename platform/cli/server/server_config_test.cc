@@ -2,15 +2,18 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <set>
-#include <sstream>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/files.h"
 #include "base/test_folder.h"
-#include "cli/connection/connection.h"
 #include "cli/server/server.h"
-#include "config/server_keys.h"
 #include "config/test_server_config.h"
 
 namespace muster::cli::server {
@@ -28,67 +31,6 @@ config::ServeOptions options_over_file(
   config::ServeOptions options = file;
   EXPECT_TRUE(apply_settings(read_server_source(caller, reader), options).empty());
   return options;
-}
-
-std::string text_of_file(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  EXPECT_FALSE(text.str().empty()) << path;
-  return text.str();
-}
-
-TEST(SettingsOfVariables, HaveEveryVariableOfAServer) {
-  std::set<std::string> variables;
-  for (const config::ServerKey& key : config::server_keys()) {
-    if (key.variable.starts_with("MUSTER_")) variables.insert(key.variable);
-  }
-  variables.erase("MUSTER_STATE_DIR");  // chooses the server
-
-  std::set<std::string> found;
-  for (const auto& [variable, value] : config::settings_of_variables({})) found.insert(variable);
-
-  EXPECT_EQ(found, variables);
-}
-
-TEST(SettingsOfVariables, ContainNoPassword) {
-  const auto shown = [](const char* store) {
-    return config::settings_of_variables({.store = store}).at("MUSTER_STORE");
-  };
-  EXPECT_EQ(shown("postgres://ada:secret@db:5432/muster?password=secret"),
-            "postgres://ada@db:5432/muster");
-  EXPECT_EQ(shown("postgres://ada@db:5432/muster"), "postgres://ada@db:5432/muster");
-  EXPECT_EQ(shown("/var/lib/muster.db"), "/var/lib/muster.db");
-}
-
-TEST(IgnoredSettings, AreThoseThatDifferFromTheServersInMeaning) {
-  const std::map<std::string, std::string> server = config::settings_of_variables(
-      {.log_quota = int64_t{1} << 30, .engine = "process", .declared_gpus = "4"});
-  const auto ignored = [&](Environment environment) {
-    std::string text;
-    for (const IgnoredSetting& each : ignored_settings(environment, server)) {
-      text += each.variable + "=" + each.wanted.value_or("?") + " not " + each.present + "; ";
-    }
-    return text;
-  };
-
-  EXPECT_EQ(ignored({{"MUSTER_DECLARE_GPUS", "4"}, {"MUSTER_LOG_QUOTA", "1024Mi"}, {"HOME", "/"}}),
-            "");
-  EXPECT_EQ(ignored({{"MUSTER_DECLARE_GPUS", "8"}, {"MUSTER_ENGINE", "container"}}),
-            "MUSTER_DECLARE_GPUS=8 not 4; MUSTER_ENGINE=container not process; ");
-  EXPECT_EQ(ignored({{"MUSTER_LOG_QUOTA", "many"}}), "MUSTER_LOG_QUOTA=? not 1Gi; ");
-  EXPECT_TRUE(ignored_settings({{"MUSTER_ENGINE", "slurm"}}, {}).empty())
-      << "an older server does not report its settings";
-}
-
-TEST(IgnoredSettings, ContainNoPassword) {
-  const auto wanted = [](const std::string& store) {
-    const auto server = config::settings_of_variables({.store = "/var/lib/muster.db"});
-    const auto ignored = ignored_settings({{"MUSTER_STORE", store}}, server);
-    return ignored.size() == 1 ? ignored.front().wanted.value_or("invalid") : "not one setting";
-  };
-  EXPECT_EQ(wanted("postgres://ada:secret@db2/muster"), "postgres://ada@db2/muster");
-  EXPECT_EQ(wanted("mysql://ada:secret@db2/muster"), "invalid");
 }
 
 TEST(ServerConfig, ReadsEveryTypeOfValue) {
@@ -126,6 +68,17 @@ scheduler: {packing: spread, stale_grace: never, decay: 0.5}
   EXPECT_EQ(options.packing, "spread");
   EXPECT_EQ(options.stale_grace, std::nullopt);
   EXPECT_EQ(options.decay, 0.5);
+}
+
+TEST(ServerConfig, ThatWasNamedAndIsMissingIsInvalid) {
+  const base::TestFolder folder;
+  config::ServerSource source{.file = folder / "nosuch.yaml"};
+  EXPECT_TRUE(config::read_server_options(source)) << "the usual file need not exist";
+  source.file_was_named = true;
+  const auto options = config::read_server_options(source);
+  ASSERT_FALSE(options);
+  EXPECT_EQ(options.error().code, base::ErrorCode::kInvalid) << "exit code 2, as with submit -f";
+  EXPECT_NE(options.error().what.find("nosuch.yaml"), std::string::npos) << options.error().what;
 }
 
 TEST(ServerConfig, HasRetentionLimitsOnlyIfTheyAreSet) {
@@ -418,84 +371,6 @@ TEST(ServerConfig, CountsAsReadAfterAReloadEvenIfAKeyNeedsARestart) {
   EXPECT_TRUE(config::changes_between(now, before).need_restart.empty()) << "changed back";
 }
 
-TEST(ServerOrigin, KeepsOutServersThatAreStartedWithLess) {
-  using config::ServerOrigin;
-  const ServerOrigin plain;
-  const ServerOrigin named{.config = "/etc/muster.yaml"};
-  const ServerOrigin other{.config = "/etc/other.yaml"};
-  const ServerOrigin team{.listens = true};
-  const ServerOrigin both{.listens = true, .on_postgres = true};
-  struct Case {
-    const ServerOrigin& recorded;
-    const ServerOrigin& own;
-    bool is_accepted;
-  };
-  const Case cases[] = {{plain, plain, true}, {plain, both, true},  {named, plain, false},
-                        {named, team, false}, {named, other, true}, {team, plain, false},
-                        {team, team, true},   {team, other, false}, {both, team, false},
-                        {team, both, true},   {both, both, true}};
-  for (const Case& each : cases) {
-    const auto checked = config::check_origin("/state", each.recorded, each.own);
-    EXPECT_EQ(checked.ok(), each.is_accepted) << &each - cases;
-    if (checked) continue;
-    EXPECT_EQ(checked.error().code, base::ErrorCode::kConflict);
-    EXPECT_NE(base::detail_of<config::StartedOtherwise>(checked.error()), nullptr);
-  }
-}
-
-TEST(ServerOrigin, TheUsualFileCountsAsGivenWhereItWasGivenBefore) {
-  const config::ServerOrigin recorded{.config = "/home/ada/server.yaml"};
-  config::ServeOptions options{.config = {.file = "/home/ada/server.yaml"}};
-  const auto is_accepted = [&] {
-    const config::ServerOrigin own = config::origin_there(options, false, recorded);
-    return config::check_origin("/state", recorded, own).ok();
-  };
-  EXPECT_FALSE(is_accepted()) << "the file is gone";
-
-  options.config.written.emplace();
-  EXPECT_TRUE(is_accepted());
-  options.config.file = "/home/ben/server.yaml";
-  EXPECT_FALSE(is_accepted());
-}
-
-TEST(ServerOrigin, IsNamedWithTheCommandThatStartsTheServer) {
-  const auto advice = [](const config::ServerOrigin& recorded) {
-    const auto refused = config::check_origin("/state", recorded, {});
-    return refused.error().what + "|" + refused.error().advice;
-  };
-  const std::string otherwise =
-      "; if another server is to have the folder: muster server --take-over";
-  EXPECT_EQ(advice({.config = "/a.yaml"}),
-            "the server of '/state' is started with --config /a.yaml|start it: muster server "
-            "--config /a.yaml" +
-                otherwise);
-  EXPECT_EQ(advice({.config = "/a.yaml", .listens = true, .is_service = true}),
-            "the server of '/state' is started with --config /a.yaml|start its service, as with: "
-            "systemctl start muster (it runs: muster server --config /a.yaml)" +
-                otherwise);
-  EXPECT_EQ(advice({.listens = true, .on_postgres = true}),
-            "the server of '/state' listens for a team and has its database in PostgreSQL|start it "
-            "with the settings that it had, such as: muster server --listen HOST:PORT" +
-                otherwise);
-}
-
-TEST(ServerOrigin, IsReadBackAndADamagedFileKeepsPrivateServersOut) {
-  const base::TestFolder folder;
-  const std::filesystem::path file = folder / "server.origin";
-  EXPECT_EQ(config::recorded_origin(file), config::ServerOrigin());
-
-  const config::ServerOrigin origin{.config = "/a.yaml", .listens = true, .is_service = true};
-  ASSERT_TRUE(config::note_origin(file, origin));
-  EXPECT_EQ(config::recorded_origin(file), origin);
-
-  ASSERT_TRUE(base::write_file(file, "{"));
-  EXPECT_FALSE(config::check_origin("/state", config::recorded_origin(file), {}));
-
-  ASSERT_TRUE(config::note_origin(file, {}));
-  EXPECT_FALSE(std::filesystem::exists(file));
-  ASSERT_TRUE(config::note_origin(file, {})) << "there is none";
-}
-
 TEST(ServerConfig, HasTablesOfMachinesAndOfImageReplacements) {
   const config::ServeOptions options = config::read_server_config(R"(
 machine_types:
@@ -534,67 +409,6 @@ images: [a]
        {"line 3: machine_types.V100.gpus", "line 3: machine_types.V100.ram: unknown key",
         "line 4: machine_types.V100: is given twice", "line 5: images: must be a map"}) {
     EXPECT_NE(faults.find(words), std::string::npos) << faults;
-  }
-}
-
-TEST(ServerKeys, HaveAUniqueNameAndAFlagExceptForTablesAndTheHook) {
-  std::set<std::string> names;
-  std::set<std::string> flags;
-  for (const config::ServerKey& key : config::server_keys()) {
-    EXPECT_TRUE(names.insert(key.name).second) << key.name;
-    // Commands that run in the server's name, and lists whose entries contain commas, can be set
-    // only in the file.
-    const bool has_no_flag = key.type == "table" || key.type == "list";
-    EXPECT_EQ(key.flag.empty(), has_no_flag) << key.name;
-    EXPECT_TRUE(has_no_flag || flags.insert(key.flag).second) << key.flag;
-    EXPECT_FALSE(key.type.empty() || key.fallback.empty() || key.help.empty()) << key.name;
-  }
-}
-
-/// "| `listen` | address | the unix socket only | `--listen` | no | TLS address |"
-std::string row_of(const config::ServerKey& key) {
-  std::string flag = key.flag.empty() ? "" : "`" + key.flag + "`";
-  if (!key.variable.empty()) flag += ", `$" + key.variable + "`";
-  return "| `" + key.name + "` | " + key.type + " | " + key.fallback + " | " + flag + " | " +
-         (key.reloads ? "yes" : "no") + " | " + key.help + " |";
-}
-
-TEST(ServerKeys, AppearInTheDocumentationAsTheyAre) {
-  const std::string page =
-      text_of_file(std::filesystem::path(MUSTER_SOURCE) / "docs/configuration.md");
-  std::string rows;
-  for (const config::ServerKey& key : config::server_keys()) {
-    rows += row_of(key) + "\n";
-    EXPECT_NE(page.find(row_of(key) + "\n"), std::string::npos) << "lacks\n" << row_of(key);
-  }
-  size_t rows_of_page = 0;
-  std::istringstream lines(page);
-  for (std::string line; std::getline(lines, line);) rows_of_page += line.starts_with("| `");
-  EXPECT_EQ(rows_of_page, config::server_keys().size()) << "the table is\n" << rows;
-}
-
-/// The example, with its keys uncommented.
-std::string uncommented(const std::string& text) {
-  std::string result;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    const size_t first = line.find_first_not_of(' ');
-    const bool is_key = first + 1 < line.size() && line[first] == '#' && line[first + 1] != ' ';
-    if (is_key) line.erase(first, 1);
-    result += line + "\n";
-  }
-  return result;
-}
-
-TEST(PackagedConfig, IsValidAsItIsAndWithEveryKeyUncommented) {
-  const std::string text =
-      text_of_file(std::filesystem::path(MUSTER_SOURCE) / "packaging/muster.yaml");
-  EXPECT_EQ(config::server_config_faults(text), "");
-  const std::string all = uncommented(text);
-  EXPECT_EQ(config::server_config_faults(all), "") << all;
-  for (const config::ServerKey& key : config::server_keys()) {
-    const std::string last = key.name.substr(key.name.find('.') + 1) + ":";
-    EXPECT_NE(all.find(last), std::string::npos) << "the example lacks " << key.name;
   }
 }
 
