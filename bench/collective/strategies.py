@@ -74,6 +74,7 @@ def measure(bench, progress):
 
 
 def speed(rows):
+    # The chief may join after the first steps: seconds begin when it joins, images with the first step.
     return rows[-1]["images"] / rows[-1]["seconds"]
 
 

@@ -40,11 +40,16 @@ int complain(const std::string& fault, int code) {
 }
 
 void report_epoch(const EpochReport& epoch, const Options& options) {
+  const int epochs = options.settings.epochs;
+  if (!epoch.loss || !epoch.images_per_second) {
+    muster::report({{"epoch", epoch.epoch}, {"epochs", epochs}, {"accuracy", epoch.test_accuracy}});
+    return;
+  }
   muster::report({{"epoch", epoch.epoch},
-                  {"epochs", options.settings.epochs},
-                  {"loss", epoch.loss},
+                  {"epochs", epochs},
+                  {"loss", *epoch.loss},
                   {"accuracy", epoch.test_accuracy},
-                  {"images_per_second", epoch.images_per_second}});
+                  {"images_per_second", *epoch.images_per_second}});
 }
 
 void print_data(const Dataset& data, const Options& options) {

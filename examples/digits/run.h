@@ -29,13 +29,14 @@ int run_with_servers(const Options& options);
 /// Prints a failure to standard error. Returns the exit code, for `return complain(...)`.
 int complain(const std::string& fault, int code = 1);
 
-/// Reports an epoch to Muster.
+/// Reports an epoch to Muster, without the numbers that were not measured.
 void report_epoch(const EpochReport& epoch, const Options& options);
 
 /// Prints the number of images to standard output, unless the output is for programs.
 void print_data(const Dataset& data, const Options& options);
 
-/// Prints the outcome and saves its weights to the file of --save. Returns the exit code.
+/// Prints the outcome, with `holders` as for outcome_text(), and saves its weights to the file of
+/// --save. Returns the exit code.
 int finish(const Outcome& outcome, std::string_view holders, Progress& progress,
            const Options& options);
 

@@ -20,8 +20,9 @@ void print_rank(const Communicator& world, const Dataset& data) {
 }
 
 void print_summary(const Communicator& world, const Options& options) {
-  std::printf("world of %d, batches of %zu on each rank, %d epochs\n", world.size(),
-              options.settings.batch, options.settings.epochs);
+  const auto epochs = static_cast<std::uint64_t>(options.settings.epochs);
+  std::printf("world of %d, batches of %zu on each rank, %s\n", world.size(),
+              options.settings.batch, count_of(epochs, "epoch").c_str());
   std::fflush(stdout);
 }
 
@@ -48,7 +49,9 @@ int train_as_rank(Communicator& world, const Options& options) {
   const Result<Outcome> outcome = train_in_ring(world, *data, options.settings, observer);
   if (!outcome) return complain(outcome.error().to_string());
   if (!speaks) return 0;
-  return finish(*outcome, "on all " + std::to_string(world.size()) + " ranks", progress, options);
+  const std::string holders =
+      world.size() == 1 ? "" : "on all " + std::to_string(world.size()) + " ranks";
+  return finish(*outcome, holders, progress, options);
 }
 
 }  // namespace

@@ -25,10 +25,10 @@ std::string name_of(const Cluster& cluster) {
 }
 
 void print_served(const Cluster& cluster, const ServerStatus& status, const Ending& ending) {
-  std::printf(
-      "%s: %llu steps, %llu pulls; %llu workers left, %llu lost\n", name_of(cluster).c_str(),
-      static_cast<unsigned long long>(status.pushes), static_cast<unsigned long long>(status.pulls),
-      static_cast<unsigned long long>(ending.left), static_cast<unsigned long long>(ending.lost));
+  std::printf("%s: %s, %s; %s left, %llu lost\n", name_of(cluster).c_str(),
+              count_of(status.pushes, "step").c_str(), count_of(status.pulls, "pull").c_str(),
+              count_of(ending.left, "worker").c_str(),
+              static_cast<unsigned long long>(ending.lost));
   std::fflush(stdout);
 }
 
@@ -56,8 +56,10 @@ void print_worker(const Cluster& cluster, const Dataset& data, const Options& op
   std::printf("%s of %d%s: %zu training images\n", name_of(cluster).c_str(), cluster.workers,
               cluster.is_chief ? ", the chief" : "", shard.size());
   if (cluster.is_chief) {
-    std::printf("%zu parameter servers, batches of %zu on each worker, %d epochs, %s\n",
-                cluster.servers.size(), options.settings.batch, options.settings.epochs,
+    const auto epochs = static_cast<std::uint64_t>(options.settings.epochs);
+    std::printf("%s, batches of %zu on each worker, %s, %s\n",
+                count_of(cluster.servers.size(), "parameter server").c_str(),
+                options.settings.batch, count_of(epochs, "epoch").c_str(),
                 to_string(options.servers.optimizer).c_str());
   }
   std::fflush(stdout);

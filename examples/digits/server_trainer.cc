@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "network.h"
@@ -60,8 +61,16 @@ double seconds_between(steady_clock::time_point begin, steady_clock::time_point 
   return std::chrono::duration<double>(end - begin).count();
 }
 
-double per_second(std::uint64_t images, double seconds) {
-  return seconds > 0 ? static_cast<double>(images) / seconds : 0;
+// nullopt: nothing was measured.
+std::optional<double> per_second(std::uint64_t images, double seconds) {
+  if (images == 0 || seconds <= 0) return std::nullopt;
+  return static_cast<double>(images) / seconds;
+}
+
+// The mean of a sum over `images`. nullopt: there is none.
+std::optional<double> mean_of(double sum, std::uint64_t images) {
+  if (images == 0) return std::nullopt;
+  return sum / static_cast<double>(images);
 }
 
 // The training of one worker, push by push.
@@ -91,7 +100,7 @@ class ServerTraining {
     WorkDone done{.images = images_};
     if (is_chief_) {
       done.outcome = Outcome{last_.test_accuracy,
-                             per_second(last_.images, last_.seconds),
+                             per_second(images_since(begin_), last_.seconds),
                              checksum_of(weights),
                              {weights.begin(), weights.end()}};
     }
@@ -162,15 +171,14 @@ class ServerTraining {
   void report() {
     const steady_clock::time_point now = steady_clock::now();
     const int correct = count_correct(network_, data_, 0, 1);
-    const auto learned = static_cast<double>(since_.images);
     last_ = {.epoch = static_cast<int>(std::min(epochs_passed(), all_epochs())),
              .seconds = seconds_between(began_at_, now),
-             .images = (pushes_ - begin_) * settings_.batch,
-             .loss = since_.score.loss / learned,
-             .train_accuracy = since_.score.correct / learned,
+             .images = images_since(0),
+             .loss = mean_of(since_.score.loss, since_.images),
+             .train_accuracy = mean_of(since_.score.correct, since_.images),
              .test_accuracy = correct / static_cast<double>(data_.test.size()),
-             .images_per_second = per_second((pushes_ - since_.pushes) * settings_.batch,
-                                             seconds_between(since_.time, now))};
+             .images_per_second =
+                 per_second(images_since(since_.pushes), seconds_between(since_.time, now))};
     if (observer_.on_epoch) observer_.on_epoch(last_);
   }
 
@@ -188,6 +196,11 @@ class ServerTraining {
                  "the chief was lost after " + std::to_string(server.pushes) + " of " +
                      std::to_string(pushes_in_all_) + " steps, and only the chief has the result",
                  "see the last output of the chief"};
+  }
+
+  // Used by all workers since the servers had `pushes`.
+  std::uint64_t images_since(std::uint64_t pushes) const {
+    return (pushes_ - pushes) * settings_.batch;
   }
 
   std::uint64_t epochs_passed() const { return pushes_ / pushes_per_epoch_; }

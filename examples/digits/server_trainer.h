@@ -32,7 +32,8 @@ struct WorkDone {
 
 /// Called by every worker, with equal settings and data, with a connected client. Leaves the
 /// servers if it returns without an error. Only the chief's observer is called. Loss and training
-/// accuracy in its reports cover the chief's own batches.
+/// accuracy in its reports cover the chief's own batches; a chief that joins after the last step has
+/// not measured them.
 ///
 /// Errors: those of the client; kPeerLost if the chief ends before the training does; kBadArgument
 /// if there are fewer training images than workers.

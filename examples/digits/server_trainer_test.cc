@@ -173,13 +173,23 @@ TEST_F(ServerTrainer, GivesALateWorkerItsShareOfTheRemainingSteps) {
 TEST_F(ServerTrainer, GivesTheResultToAChiefThatJoinsAfterTheLastStep) {
   serve();
   const Settings settings{.epochs = 10};
-  ASSERT_TRUE(train({1, 2}, settings));
+  const auto worker = train({1, 2}, settings);
+  ASSERT_TRUE(worker) << worker.error().to_string();
+  std::vector<EpochReport> reports;
+  const Observer observer{
+      .on_epoch = [&](const EpochReport& report) { reports.push_back(report); }};
 
-  const auto chief = train({0, 2}, settings);
+  const auto chief = train({0, 2}, settings, observer);
 
   ASSERT_TRUE(chief) << chief.error().to_string();
   EXPECT_EQ(chief->images, 0u);
   EXPECT_GE(chief->outcome->test_accuracy, 0.9);
+  EXPECT_EQ(chief->outcome->images_per_second, std::nullopt);
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].images, worker->images) << "the worker used all images";
+  EXPECT_EQ(reports[0].loss, std::nullopt);
+  EXPECT_EQ(reports[0].train_accuracy, std::nullopt);
+  EXPECT_EQ(reports[0].images_per_second, std::nullopt);
 }
 
 TEST_F(ServerTrainer, EndsIfTheChiefIsLost) {

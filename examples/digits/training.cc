@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -37,11 +38,27 @@ int digits_of(int number) {
 }
 
 // With as many digits as are needed to read the same number again.
-std::string number_json(double number) {
-  if (!std::isfinite(number)) return "null";
+std::string number_json(std::optional<double> number) {
+  if (!number || !std::isfinite(*number)) return "null";
   std::array<char, 32> text;
-  const auto written = std::to_chars(text.data(), text.data() + text.size(), number);
+  const auto written = std::to_chars(text.data(), text.data() + text.size(), *number);
   return {text.data(), written.ptr};
+}
+
+// With `decimals`, in at least `width` columns; "-" if the number was not measured.
+std::string number_text(std::optional<double> number, int width, int decimals) {
+  std::string text = "-";
+  if (number) {
+    std::array<char, 400> digits;  // the largest double has 309 digits
+    std::snprintf(digits.data(), digits.size(), "%.*f", decimals, *number);
+    text = digits.data();
+  }
+  const auto wide = static_cast<std::size_t>(width);
+  return std::string(wide - std::min(wide, text.size()), ' ') + text;
+}
+
+std::string percent_text(std::optional<double> part, int width) {
+  return number_text(part ? std::optional(100 * *part) : std::nullopt, width, 2) + " %";
 }
 
 // A JSON object of names and values that need no escape.
@@ -54,12 +71,33 @@ std::string object_json(std::initializer_list<std::pair<const char*, std::string
   return text + "}";
 }
 
-void print_line(const std::string& line) {
-  std::puts(line.c_str());
+void print_text(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
 }
 
 }  // namespace
+
+std::string count_of(std::uint64_t number, std::string_view noun) {
+  return std::to_string(number) + " " + std::string(noun) + (number == 1 ? "" : "s");
+}
+
+std::string epoch_text(const EpochReport& report, int epochs) {
+  const std::string all = std::to_string(epochs);
+  const std::string epoch = std::to_string(report.epoch);
+  return "epoch " + std::string(all.size() - std::min(all.size(), epoch.size()), ' ') + epoch +
+         "/" + all + "  loss " + number_text(report.loss, 6, 4) + "  train " +
+         percent_text(report.train_accuracy, 6) + "  test " +
+         percent_text(report.test_accuracy, 6) + "  " +
+         number_text(report.images_per_second, 8, 0) + " images/s";
+}
+
+std::string outcome_text(const Outcome& outcome, std::string_view holders) {
+  return "test accuracy: " + percent_text(outcome.test_accuracy, 0) +
+         "\nimages/s: " + number_text(outcome.images_per_second, 0, 0) +
+         "\nweights checksum: " + checksum_text(outcome.checksum) + (holders.empty() ? "" : " ") +
+         std::string(holders) + "\n";
+}
 
 std::string epoch_json(const EpochReport& report) {
   return object_json({{"epoch", std::to_string(report.epoch)},
@@ -100,21 +138,14 @@ void Progress::wipe_bar() {
 
 void Progress::show_epoch(const EpochReport& report) {
   wipe_bar();
-  if (output_ == Output::kJson) return print_line(epoch_json(report));
-  std::printf("epoch %*d/%d  loss %.4f  train %6.2f %%  test %6.2f %%  %8.0f images/s\n",
-              digits_of(epochs_), report.epoch, epochs_, report.loss, 100 * report.train_accuracy,
-              100 * report.test_accuracy, report.images_per_second);
-  std::fflush(stdout);
+  const bool is_json = output_ == Output::kJson;
+  print_text((is_json ? epoch_json(report) : epoch_text(report, epochs_)) + "\n");
 }
 
 void Progress::show_outcome(const Outcome& outcome, std::string_view holders) {
   wipe_bar();
-  if (output_ == Output::kJson) return print_line(outcome_json(outcome));
-  std::printf("test accuracy: %.2f %%\n", 100 * outcome.test_accuracy);
-  std::printf("images/s: %.0f\n", outcome.images_per_second);
-  std::printf("weights checksum: %s %.*s\n", checksum_text(outcome.checksum).c_str(),
-              static_cast<int>(holders.size()), holders.data());
-  std::fflush(stdout);
+  const bool is_json = output_ == Output::kJson;
+  print_text(is_json ? outcome_json(outcome) + "\n" : outcome_text(outcome, holders));
 }
 
 }  // namespace muster::digits

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,14 +26,15 @@ struct Settings {
 };
 
 /// An epoch: all training processes together have used as many images as the training set has.
+/// nullopt: not measured, because the reporting process joined after the last step.
 struct EpochReport {
   int epoch;             // from 1
-  double seconds;        // since the beginning of the training, including tests
-  std::uint64_t images;  // used since then, counting repetitions
-  double loss;
-  double train_accuracy;  // 0 .. 1, of the batches when they were used
+  double seconds;        // since the reporting process began to train, including tests
+  std::uint64_t images;  // used by all processes since the beginning, counting repetitions
+  std::optional<double> loss;
+  std::optional<double> train_accuracy;  // 0 .. 1, of the batches when they were used
   double test_accuracy;
-  double images_per_second;  // of this epoch
+  std::optional<double> images_per_second;  // of this epoch
 };
 
 /// Reports of a trainer, called on the training thread.
@@ -43,8 +45,10 @@ struct Observer {
 
 struct Outcome {
   double test_accuracy;
-  double images_per_second;  // used by all processes during training
-  std::uint64_t checksum;    // of the weights
+  /// Used by all processes while the reporting process trained; nullopt: it joined after the last
+  /// step.
+  std::optional<double> images_per_second;
+  std::uint64_t checksum;  // of the weights
   std::vector<float> weights;
 };
 
@@ -66,9 +70,20 @@ std::string checksum_text(std::uint64_t checksum);
 
 enum class Output { kText, kJson };
 
+/// "1 epoch", "2 epochs": the number and a noun, with an s unless the number is 1.
+std::string count_of(std::uint64_t number, std::string_view noun);
+
+/// The line of an epoch for people, without a newline. A number that was not measured is "-".
+std::string epoch_text(const EpochReport& report, int epochs);
+
 /// The object of an epoch, without a newline: epoch, seconds, images, images_per_second, loss,
-/// train_accuracy, test_accuracy. A number that JSON cannot represent (an infinite loss) is null.
+/// train_accuracy, test_accuracy. A number that was not measured, or that JSON cannot represent (an
+/// infinite loss), is null.
 std::string epoch_json(const EpochReport& report);
+
+/// The lines at the end for people, each with its newline. `holders` names the processes with these
+/// weights, for example "on all 2 ranks"; empty: it is left out.
+std::string outcome_text(const Outcome& outcome, std::string_view holders);
 
 /// The object at the end: test_accuracy, images_per_second, weights_checksum.
 std::string outcome_json(const Outcome& outcome);
@@ -81,7 +96,7 @@ class Progress {
   void show_step(int epoch, std::size_t step, std::size_t steps);
   void show_epoch(const EpochReport& report);
 
-  /// `holders` names the processes with these weights, for example "on all 2 ranks".
+  /// `holders` as for outcome_text().
   void show_outcome(const Outcome& outcome, std::string_view holders);
 
  private:
