@@ -37,7 +37,8 @@ Result<cli::ForeignJobs> read_foreign(const std::vector<config::YamlValue>& docu
                                     .settings = wish.settings,
                                     .flags = wish.flags,
                                     .random = random,
-                                    .on_kubernetes = wish.on_kubernetes}));
+                                    .on_kubernetes = wish.on_kubernetes,
+                                    .is_root = wish.is_root}));
   cli::ForeignJobs jobs{.jobs = {}, .warnings = std::move(translation.warnings)};
   for (kubernetes::TranslatedJob& job : translation.jobs) {
     jobs.jobs.push_back({.spec = std::move(job.spec),

@@ -160,6 +160,7 @@ struct ForeignWish {
   /// Applies flags before the settings; returns the fields that they set. Not set: no flags.
   std::function<std::set<std::string>(job::JobSpec&)> flags = {};
   bool on_kubernetes = false;  ///< for a server whose engine is kubernetes
+  bool is_root = false;        ///< the caller is root
 };
 
 /// Functions that main.cc provides, because the command line does not include server, store and

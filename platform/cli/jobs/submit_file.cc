@@ -273,7 +273,8 @@ Result<std::vector<Submission>> read_job_file(const FileWish& wish, const Hooks&
                        .name = wish.name,
                        .settings = wish.settings,
                        .flags = flags,
-                       .on_kubernetes = is_for_kubernetes(hooks, caller)},
+                       .on_kubernetes = is_for_kubernetes(hooks, caller),
+                       .is_root = caller.is_root},
                       hooks);
 }
 

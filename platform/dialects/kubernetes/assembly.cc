@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include "base/text.h"
 #include "cli/spec/spec_file.h"
+#include "cli/spec/spec_flags.h"
 #include "config/yaml.h"
 #include "dialects/kubernetes/program.h"
 #include "job/validate.h"
@@ -494,11 +496,20 @@ class RoleAdding {
     all = own;
   }
 
-  /// Values from the caller's shell are not used in an image.
+  /// Values from the caller's shell are not used in an image. Neither are the variables that let Open
+  /// MPI run as root: an engine that runs no images runs mpirun as the caller, and not as the
+  /// image's user.
   void note_inherited() {
     std::set<std::string> names;
     for (const auto& [name, value] : wish_.defaults.environment) {
       if (!base_.environment.contains(name)) names.insert(name);
+    }
+    if (wish_.is_root && is_mpi()) {
+      const std::map<std::string, std::string> before = spec_.environment;
+      cli::spec::let_root_run_open_mpi(spec_);
+      for (const auto& [name, value] : spec_.environment) {
+        if (!before.contains(name)) names.insert(name);
+      }
     }
     job::note_inherited(names, !has_folder_, spec_);
   }

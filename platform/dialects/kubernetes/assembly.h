@@ -31,6 +31,7 @@ struct Wish {
   std::function<std::set<std::string>(job::JobSpec&)> flags = {};
   base::RandomSource& random;  ///< for generateName
   bool on_kubernetes = false;  ///< the job is for a server that runs jobs on Kubernetes
+  bool is_root = false;        ///< the caller is root
 };
 
 /// The metadata of a job.

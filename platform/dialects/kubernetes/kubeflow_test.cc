@@ -53,6 +53,28 @@ TEST(MpiJobFile, IsALauncherAndItsWorkers) {
   EXPECT_TRUE(spec.held);
 }
 
+TEST(MpiJobFile, OfRootLetsOpenMpiRunAsRootWhereTheImageIsNotRun) {
+  const std::string text = mpi_job("", kLauncher, kWorkers);
+  const TranslatedFile file = translated_with({.is_root = true}, text);
+  ASSERT_EQ(file.faults, Lines{});
+  const job::JobSpec& spec = file.jobs[0].spec;
+  for (const std::string name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+                                 "PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"}) {
+    EXPECT_EQ(spec.environment.at(name), "1");
+    EXPECT_TRUE(job::inherited_variables(spec).contains(name)) << "an image does not get it";
+  }
+  EXPECT_EQ(spec_of(text).environment, Settings{}) << "of another user";
+  // A value of the file stays, also in the image.
+  const std::string own =
+      replicas("Worker", "replicas: 2",
+               "name: w, image: 'mpi:1', env: [{name: OMPI_ALLOW_RUN_AS_ROOT, value: '0'}]");
+  const TranslatedFile kept = translated_with({.is_root = true}, mpi_job("", kLauncher, own));
+  ASSERT_EQ(kept.faults, Lines{});
+  const job::JobSpec& as_written = kept.jobs[0].spec;
+  EXPECT_EQ(as_written.environment.at("OMPI_ALLOW_RUN_AS_ROOT"), "0");
+  EXPECT_FALSE(job::inherited_variables(as_written).contains("OMPI_ALLOW_RUN_AS_ROOT"));
+}
+
 TEST(MpiJobFile, HasTheDefaultsOfItsOperator) {
   const job::JobSpec spec = spec_of(mpi_job("", kLauncher, kWorkers));
   EXPECT_EQ(spec.slots_per_worker, 1);

@@ -32,7 +32,7 @@ void read_claim(const Node& node, const std::string& name, const PodContext& con
   const auto milli = job::milli_of_quantity(*text);
   if (!milli) return node.fault("'" + *text + "' is not a quantity, as in 2, 500m or 16Gi");
   if (name == "cpu") {
-    claims.cpu_milli = *milli;
+    claims.cpu_milli = milli;
   } else if (name == "memory") {
     claims.memory_bytes = (*milli + 999) / 1000;
   } else if (name == "nvidia.com/gpu" || name == "amd.com/gpu") {

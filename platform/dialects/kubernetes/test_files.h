@@ -34,6 +34,7 @@ struct FlagsOfFile {
   std::string name = {};
   std::vector<std::string> settings = {};
   bool on_kubernetes = false;
+  bool is_root = false;
 };
 
 inline TranslatedFile translated_with(const FlagsOfFile& flags, const std::string& text) {
@@ -51,7 +52,8 @@ inline TranslatedFile translated_with(const FlagsOfFile& flags, const std::strin
                                 .name = flags.name,
                                 .settings = flags.settings,
                                 .random = random,
-                                .on_kubernetes = flags.on_kubernetes});
+                                .on_kubernetes = flags.on_kubernetes,
+                                .is_root = flags.is_root});
   if (!translation) {
     file.faults = lines_of(translation.error().faults);
     return file;

@@ -14,12 +14,8 @@ cli::Flags name_flags() {
       {.name = "--interactive",
        .help = "interactive job: within the quota, never evicted, no retries"},
       {.name = "--template", .value = "NAME", .help = "not supported; give its values"},
-      {.name = "--dry-run", .help = "print the job as YAML; submit nothing", .hidden = true},
-      {.name = "--user",
-       .letter = "-u",
-       .value = "USER",
-       .help = "user shown for the job",
-       .hidden = true},
+      {.name = "--dry-run", .help = "print the job as YAML; submit nothing"},
+      {.name = "--user", .letter = "-u", .value = "USER", .help = "user shown for the job"},
   };
 }
 

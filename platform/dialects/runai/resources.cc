@@ -100,14 +100,21 @@ Claims read_claims(cli::FlagReader& reader, std::vector<std::string>& notes) {
   resources.cpu_milli = reader.cpus("--cpu", 0);
   resources.memory_bytes = reader.bytes("--memory", 0);
   settle("--cpu", reader.cpus("--cpu-limit", 0), reader, resources.cpu_milli);
-  settle("--memory", reader.bytes("--memory-limit", 0), reader, resources.memory_bytes);
+  const int64_t memory_limit = reader.bytes("--memory-limit", 0);
+  settle("--memory", memory_limit, reader, resources.memory_bytes);
   for (const std::string name : {"cpu-limit", "memory-limit"}) {
     const std::string flag = "--" + name;
-    if (!reader.has(flag)) continue;
-    claims.limits["runai/" + name] = reader.text(flag);
-    const bool is_claimed = !reader.has(flag.substr(0, flag.find("-limit")));
-    notes.push_back(flag + ": the limit is not enforced" +
-                    (is_claimed ? "; it is used as the request" : ""));
+    if (reader.has(flag)) claims.limits["runai/" + name] = reader.text(flag);
+  }
+  if (reader.has("--cpu-limit")) {
+    notes.push_back(std::string("--cpu-limit: tasks get CPU time in proportion to their requests") +
+                    (reader.has("--cpu") ? "" : "; the limit is used as the request"));
+  }
+  // The claim is what a task may use at most.
+  if (reader.has("--memory-limit") && reader.has("--memory") &&
+      memory_limit != resources.memory_bytes) {
+    notes.push_back("--memory-limit: the limit is the " + reader.text("--memory") +
+                    " of --memory; a task that uses more is killed");
   }
   return claims;
 }

@@ -1,8 +1,8 @@
 // The flags on resources, containers, workers and the master.
 //
 // --gpu, --cpu, --memory and related flags become job::Resources. A limit without a request is also the
-// request, as in Kubernetes. Limits are stored as annotations of the job; they are not enforced, which
-// a note says.
+// request, as in Kubernetes. Tasks are limited to what they request (docs/isolation.md), so a note
+// explains what a limit besides a request means. Limits are stored as annotations of the job.
 //
 // Pure.
 #pragma once

@@ -229,8 +229,18 @@ TEST(RunaiSubmission, ALimitAloneIsAlsoTheRequest) {
   EXPECT_EQ(asked.spec.resources.memory_bytes, int64_t{1} << 30);
   EXPECT_EQ(asked.spec.annotations.at("runai/cpu-limit"), "2");
   EXPECT_EQ(asked.spec.annotations.at("runai/memory-limit"), "4G");
-  EXPECT_EQ(asked.notes, (Words{"--cpu-limit: the limit is not enforced; it is used as the request",
-                                "--memory-limit: the limit is not enforced"}));
+  EXPECT_EQ(asked.notes,
+            (Words{"--cpu-limit: tasks get CPU time in proportion to their requests; the limit is "
+                   "used as the request",
+                   "--memory-limit: the limit is the 1G of --memory; a task that uses more is "
+                   "killed"}));
+  const Submission of_cpu = asked_by(mpi_with({"--cpu", "1", "--cpu-limit", "2"}));
+  EXPECT_EQ(of_cpu.notes,
+            (Words{"--cpu-limit: tasks get CPU time in proportion to their requests"}));
+  const Submission of_memory = asked_by(mpi_with({"--memory-limit", "4G"}));
+  EXPECT_EQ(of_memory.spec.resources.memory_bytes, int64_t{4} << 30);
+  EXPECT_EQ(of_memory.notes, Words{}) << "the claim is enforced";
+  EXPECT_EQ(asked_by(mpi_with({"--memory", "1024M", "--memory-limit", "1G"})).notes, Words{});
   EXPECT_EQ(fault_of(mpi_with({"--cpu", "500m", "--cpu-limit", "0.25"})),
             "--cpu-limit 0.25 is less than the 500m of --cpu");
 }

@@ -102,6 +102,15 @@ TEST_F(RunaiSubmit, ADryRunPrintsTheJobAndSubmitsNothing) {
   EXPECT_NE(outcome.out.find("job-0-volume-0"), std::string::npos) << outcome.out;
 }
 
+TEST_F(RunaiSubmit, TheHelpShowsTheDryRunAndTheUser) {
+  for (const Words& words : {Words{"submit", "--help"}, Words{"submit-dist", "mpi", "--help"}}) {
+    const cli::Outcome outcome = runai(words);
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_NE(outcome.out.find("--dry-run "), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("-u, --user USER"), std::string::npos) << outcome.out;
+  }
+}
+
 TEST_F(RunaiSubmit, NotesGoToStandardError) {
   serve_jobs({});
   const cli::Outcome outcome = runai({"submit", "train", "-i", "img", "--host-ipc"});
