@@ -42,12 +42,14 @@ using muster::config::ServeOptions;
 
 constexpr const char* kVersion = MUSTER_VERSION;
 
-Result<muster::service::OpenedStore> open_store(const std::string& place, const Paths& paths) {
+Result<muster::service::OpenedStore> open_store(const std::string& place,
+                                                const muster::store::PasswordSource& password,
+                                                const Paths& paths) {
   if (!muster::store::is_postgres_url(place)) {
     MUSTER_TRY(auto store, muster::store::SqliteStore::open(place));
     return muster::service::OpenedStore{.store = std::move(store)};
   }
-  MUSTER_TRY(auto store, muster::store::PostgresStore::open(place, paths.state_folder));
+  MUSTER_TRY(auto store, muster::store::PostgresStore::open(place, paths.state_folder, password));
   muster::store::Leadership* const leadership = store.get();
   return muster::service::OpenedStore{.store = std::move(store), .leadership = leadership};
 }

@@ -60,6 +60,7 @@ int commits_until_crash() {
 }
 
 Result<muster::service::OpenedStore> open_store(const std::string& file,
+                                                const muster::store::PasswordSource&,
                                                 const muster::config::Paths&) {
   MUSTER_TRY(auto store, muster::store::SqliteStore::open(file));
   return muster::service::OpenedStore{

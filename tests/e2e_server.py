@@ -195,6 +195,7 @@ class Killed(MusterTest):
 
         job = self.muster.job("job")
         self.assertEqual((job["phase"], job["exit_code"]), ("Failed", 9))
+        self.assertEqual(job["ended"], job["tasks"][0]["ended"], "not when the next server started")
 
     def test_a_follow_survives_many_killed_servers(self):
         gate = self.muster.gate()
@@ -207,6 +208,45 @@ class Killed(MusterTest):
 
         self.assertEqual(follow.finish(), 0, follow.errors)
         self.assertEqual(follow.text, "".join(f"[main] round {n}\n" for n in range(1, 6)))
+
+
+class AnotherFolderOfJobs(MusterTest):
+
+    def setUp(self):
+        super().setUp()
+        self.other = self.muster.work / "other"
+        self.gate = self.muster.gate()
+        self.muster.run("submit", "single", "job", "--", "sh", "-c", f"echo up; {self.gate.wait}")
+        follow = self.muster.stream("logs", "job", "-f")
+        follow.until("up")
+        follow.close()
+        self.muster.run("server", "--stop")
+
+    def test_a_server_that_has_no_trace_of_the_running_jobs_is_refused(self):
+        for _ in range(2):
+            refused = self.muster.run("server", "--jobs-dir", self.other, code=1)
+
+            self.assertIn(f"job 'job' runs, but the folder of the jobs '{self.other}' has no trace of it",
+                          refused.stderr)
+            self.assertIn("--accept-lost-jobs", refused.stderr)
+        self.gate.open()
+        job = self.muster.ended("job")
+        self.assertEqual((job["phase"], job["attempt"]), ("Succeeded", 1))
+
+    def test_tasks_of_a_job_that_was_accepted_as_lost_are_ended_by_the_next_server_of_their_folder(self):
+        server = self.muster.start_server("--jobs-dir", self.other, "--accept-lost-jobs")
+        job = self.muster.ended("job")
+        self.assertEqual(job["phase"], "Failed")
+        self.muster.run("server", "--stop")
+        self.assertEqual(server.finish(), 0)
+        self.assertIn("running jobs count as lost", server.errors)
+        shim = self.muster.shim_of(job, "main")
+
+        self.muster.run("list")
+
+        self.assertTrue(await_end(shim))
+        self.assertIn("tasks of a job that has ended still run, and are ended",
+                      (self.muster.state / "server.log").read_text())
 
 
 if __name__ == "__main__":

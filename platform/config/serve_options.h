@@ -204,6 +204,8 @@ struct ServeOptions {
 
   /// The server may use a state folder whose server was started otherwise (config::ServerOrigin).
   bool takes_over = false;
+  /// The server may start although its folder of jobs has no trace of the jobs that run by the store.
+  bool accepts_lost_jobs = false;
   int ready_fd = -1;  ///< the descriptor for the letter 'r' when the socket is open; -1: none
 };
 

@@ -43,6 +43,19 @@ const Task& task_with_exit_code(const Job& job) {
   return failed == job.tasks.end() ? leader : *failed;
 }
 
+/// When the job's last attempt ended: the latest end of its tasks. A server that was down meanwhile
+/// learns of the end later. `now`, if the end of a task is unknown, or the job had no tasks. The
+/// clocks of nodes may differ from the server's: never before the start, nor after `now`.
+base::Time end_of_last_attempt(const Job& job, base::Time now) {
+  std::optional<base::Time> last;
+  for (const Task& task : job.tasks) {
+    if (task.started && !task.ended) return now;
+    if (task.ended) last = std::max(last.value_or(*task.ended), *task.ended);
+  }
+  if (!last) return now;
+  return std::min(std::max(*last, job.started.value_or(job.submitted)), now);
+}
+
 /// `cancelled_by`: the cause of the stop request, where it was not a user of Muster.
 job::Fact end_reason(const Job& job, const std::optional<job::Fact>& cancelled_by) {
   if (job.failure) return job::Failed{job.failure->cause};
@@ -219,7 +232,7 @@ void Attempts::finish(JobEntry& entry, Phase phase) {
   if (const auto& exit = task_with_exit_code(job).exit) job.exit_code = exit->shell_code();
   if (phase == Phase::kFailed && job.exit_code.value_or(0) == 0) job.exit_code = 1;
   job.reason = end_reason(job, entry.cancelled_by);
-  job.ended = services_.clock.now();
+  job.ended = end_of_last_attempt(job, services_.clock.now());
   ++services_.metrics.finished[job.spec.project][std::string(job::to_string(phase))];
   services_.jobs.note(job, job::PhaseReached{phase});
   if (job.attempt > 0) end_attempt(job);

@@ -69,6 +69,7 @@ Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::O
       unreadable_(parts.engine, jobs_, book_),
       retention_(parts.loop, parts.clock, parts.engine, jobs_),
       arrays_(make_arrays()),
+      log_searches_(std::make_shared<logs::LogSearches>(parts_.loop)),
       schedules_(make_schedules()),
       measurements_(std::make_unique<logs::MetricBook>(parts.loop, parts.engine)),
       progress_(std::make_unique<logs::ProgressBook>(parts.loop, parts.engine)),
@@ -195,33 +196,36 @@ OtherJobs Controller::other_jobs() const {
   return {.jobs = jobs_,
           .find_in_arrays = [this](const std::string& name,
                                    const std::string& project) -> std::optional<job::AwaitedJob> {
-            for (const job::Array& array : arrays_->named(name)) {
-              if (array.spec.project == project) {
-                return job::AwaitedJob{.id = array.id, .name = array.spec.name};
-              }
+            const auto is_meant = [&](const ArrayFacts& array) {
+              return array.record.spec.project == project;
+            };
+            for (const ArrayFacts& array : arrays_->named(name)) {
+              if (!is_meant(array)) continue;
+              return job::AwaitedJob{.id = array.record.id, .name = array.record.spec.name};
             }
-            for (const Arrays::JoblessMember& member : arrays_->jobless(name)) {
-              if (member.job.spec.project == project) {
-                return job::AwaitedJob{.id = member.array + "/" + std::to_string(member.index),
-                                       .name = member.job.spec.name};
-              }
-            }
-            return std::nullopt;
+            const auto members = arrays_->jobless(name, is_meant);
+            if (members.empty()) return std::nullopt;
+            const Arrays::JoblessMember& member = members.front();
+            return job::AwaitedJob{.id = member.array + "/" + std::to_string(member.index),
+                                   .name = member.job.spec.name};
           },
           .phase_in_arrays = [this](const std::string& id) -> std::optional<job::Phase> {
             const size_t slash = id.find('/');
-            const auto array = arrays_->with_id(id.substr(0, slash));
+            const auto array = arrays_->facts_with_id(id.substr(0, slash));
             if (!array) return std::nullopt;
-            if (slash == std::string::npos) return array->phase;
+            if (slash == std::string::npos) return array->phase();
             const int index = base::number_of<int>(id.substr(slash + 1)).value_or(-1);
-            const std::string name = job::member_name(array->spec.name, index);
+            const job::JobSpec& spec = array->record.spec;
+            const std::string name = job::member_name(spec.name, index);
             for (const Job* const job : jobs_.named(name)) {
-              if (job->spec.project == array->spec.project) return job->phase;
+              if (job->spec.project == spec.project) return job->phase;
             }
-            for (const Arrays::JoblessMember& member : arrays_->jobless(name)) {
-              if (member.array == array->id) return member.job.phase;
-            }
-            return std::nullopt;
+            const auto is_meant = [&](const ArrayFacts& other) {
+              return other.record.id == array->record.id;
+            };
+            const auto members = arrays_->jobless(name, is_meant);
+            if (members.empty()) return std::nullopt;
+            return members.front().job.phase;
           }};
 }
 
@@ -240,7 +244,8 @@ void Controller::wake() {
 void Controller::report(const engine::TaskReport& report) {
   JobEntry* const entry = jobs_.entry_with_id(report.gang.job_id);
   if (entry == nullptr) return;
-  if (!entry->job.unreadable) return attempts_.report(*entry, report);
+  const bool is_job = !entry->job.unreadable && !unreadable_.has_tasks(*entry);
+  if (is_job) return attempts_.report(*entry, report);
   if (unreadable_.report(*entry, report)) wake();
 }
 
@@ -249,6 +254,7 @@ void Controller::report(const engine::TaskReport& report) {
 Result<void> Controller::recover() {
   MUSTER_TRY(store::Contents stored, parts_.store.load_packed());
   MUSTER_CHECK(report_unreadable(stored));
+  MUSTER_CHECK(check_running(stored));
   projects_.load(std::move(stored.projects));
   nodes_.load(stored.cordoned_nodes);
   nodes_.read();
@@ -276,12 +282,24 @@ Result<void> Controller::recover() {
       placement_->restore(*entry);
     }
   }
+  unreadable_.end_tasks_of_ended();
   arrays_->recovered();
   schedules_.recovered();
   sweeps_->load(objects);
   retention_.apply_rules();
   wake();
   return {};
+}
+
+Result<void> Controller::check_running(const store::Contents& stored) const {
+  if (!site_.check_running) return {};
+  std::vector<const Job*> running;
+  for (const store::StoredJob& job : stored.stored) {
+    if (!job.open) continue;
+    const Phase phase = job.open->phase;
+    if (phase == Phase::kStarting || phase == Phase::kRunning) running.push_back(job.open.get());
+  }
+  return site_.check_running(running);
 }
 
 /// An unreadable job stands between the jobs that were submitted before and after it.
@@ -321,9 +339,10 @@ void Controller::recover_jobs(store::Contents stored) {
 
 size_t Controller::count_open_objects(const std::string& project) const {
   size_t count = 0;
-  for (const job::Array& array : arrays_->list(project)) {
-    if (!array.ended) ++count;
-  }
+  arrays_->each([&](const ArrayFacts& array) {
+    if (array.record.spec.project == project && !array.ended) ++count;
+    return true;
+  });
   for (const sweep::SweepSummary& sweep : sweeps_->list()) {
     if (sweep.project == project && !sweep.ended) ++count;
   }
@@ -352,8 +371,8 @@ std::unique_ptr<logs::LogFollower> Controller::follow_logs(const std::string& na
       .get = [this, id] { return jobs_.with_id(id); },
       .watch = [this,
                 id](std::function<void()> changed) { return jobs_.watch(id, std::move(changed)); }};
-  return std::make_unique<logs::LogFollower>(parts_.loop, parts_.engine, std::move(followed),
-                                             query);
+  return std::make_unique<logs::LogFollower>(parts_.loop, parts_.engine, std::move(followed), query,
+                                             log_searches_);
 }
 
 Result<std::unique_ptr<engine::LogCursor>> Controller::open_log(const std::string& id, int attempt,

@@ -56,6 +56,7 @@
 
 namespace muster::logs {
 class LogFollower;
+class LogSearches;
 class MetricBook;
 class ProgressBook;
 }  // namespace muster::logs
@@ -264,10 +265,12 @@ class Controller {
   void release(JobEntry& entry);
   void wake();
   void report(const engine::TaskReport& report);
+  Result<void> check_running(const store::Contents& stored) const;
   void recover_jobs(store::Contents stored);
-  /// Makes the change, and commits it with its audit record.
+  /// Makes the change, and commits it with its audit record. If the commit fails, the change takes
+  /// effect nevertheless, and is stored later; the error reports `effect`: "is being stopped".
   Result<job::Job> act(JobEntry& entry, const access::Actor& by, const std::string& action,
-                       const std::function<void()>& change);
+                       const std::string& effect, const std::function<void()>& change);
   bool lacks_isolation(const job::Job& job) const;
   Result<job::Job> stop_unreadable(const JobEntry& entry, bool now, const access::Actor& by);
   Result<const job::Task*> task_to_enter(job::Job& job, const std::string& task,
@@ -289,6 +292,7 @@ class Controller {
   UnreadableJobs unreadable_;
   RetentionKeeper retention_;
   std::unique_ptr<Arrays> arrays_;
+  std::shared_ptr<logs::LogSearches> log_searches_;
   Schedules schedules_;
   std::unique_ptr<logs::MetricBook> measurements_;
   std::unique_ptr<logs::ProgressBook> progress_;

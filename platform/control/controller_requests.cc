@@ -48,11 +48,14 @@ std::string action_of(engine::Helper helper) {
 // --- requests of callers
 
 Result<Job> Controller::act(JobEntry& entry, const access::Actor& by, const std::string& action,
-                            const std::function<void()>& change) {
+                            const std::string& effect, const std::function<void()>& change) {
   const Job before = entry.job;
   change();
   journal_.note(audit_records(parts_.clock.now(), by, action, &before, &entry.job));
-  MUSTER_CHECK(journal_.flush());
+  if (const Result<void> stored = journal_.flush(); !stored) {
+    return stored_later("job " + name_in_quotes(entry.job.spec.name) + " " + effect,
+                        stored.error());
+  }
   return entry.job;
 }
 
@@ -61,7 +64,7 @@ Result<Job> Controller::stop(const std::string& name, bool now, const access::Ac
   if (unreadable_.has_tasks(*found)) return stop_unreadable(*found, now, by);
   MUSTER_TRY(JobEntry* const entry, jobs_.readable_entry_of(name));
   if (job::is_final(entry->job.phase)) return entry->job;
-  return act(*entry, by, "job.stop", [&] { end_by_request(*entry, now); });
+  return act(*entry, by, "job.stop", "is being stopped", [&] { end_by_request(*entry, now); });
 }
 
 /// REQUIRES: the job has not ended.
@@ -96,7 +99,7 @@ Result<Job> Controller::suspend(const std::string& name, const access::Actor& by
   if (job::is_final(job.phase))
     return has_ended(job.spec.name, "muster list shows what runs and waits");
   if (job.suspended || job.stop_requested) return job;
-  return act(*entry, by, "job.suspend", [&] { hold_back(*entry); });
+  return act(*entry, by, "job.suspend", "will be suspended", [&] { hold_back(*entry); });
 }
 
 /// REQUIRES: the job has not ended. A suspended job, and one that is being stopped, stays as it is.
@@ -120,7 +123,7 @@ Result<Job> Controller::resume(const std::string& name, const access::Actor& by)
   Job& job = entry->job;
   if (job::is_final(job.phase)) return has_ended(job.spec.name, "submit it again");
   if (!job.suspended) return job;
-  return act(*entry, by, "job.resume", [&] { release(*entry); });
+  return act(*entry, by, "job.resume", "will be resumed", [&] { release(*entry); });
 }
 
 /// A job that is not suspended stays as it is.
@@ -157,7 +160,7 @@ Result<Job> Controller::set_labels(const std::string& name, const LabelChanges& 
         .what = "these labels cannot be given to job " + name_in_quotes(entry->job.spec.name),
         .faults = std::move(faults)};
   }
-  return act(*entry, by, "job.label", [&] {
+  return act(*entry, by, "job.label", "has the new labels", [&] {
     entry->job.spec.labels = std::move(changed.labels);
     jobs_.change(*entry);
   });
@@ -170,6 +173,13 @@ Result<void> Controller::remove(const std::string& name, const access::Actor& by
     return Error{.code = ErrorCode::kConflict,
                  .what = "job '" + job.spec.name + "' has not ended",
                  .advice = "stop it first: muster stop " + job.spec.name};
+  }
+  if (unreadable_.has_tasks(*entry)) {
+    return Error{
+        .code = ErrorCode::kConflict,
+        .what = "tasks of job " + name_in_quotes(job.spec.name) +
+                " still run, although it has ended; they are being ended",
+        .advice = "try again in a moment, or end them at once: muster stop --now " + job.spec.name};
   }
   // Files first: a crash between the two leaves a job without logs, not logs without a job.
   MUSTER_CHECK(parts_.engine.remove(job.id));

@@ -297,10 +297,11 @@ Result<void> Controller::check_siblings(const job::JobSpec& spec,
     if (!dependency.by_member) continue;
     const std::string field = "after[" + std::to_string(i) + "].job";
     bool is_array = false;
-    for (const job::Array& array : arrays_->named(dependency.job)) {
-      if (array.spec.project != spec.project || array.spec.name != dependency.job) continue;
+    for (const ArrayFacts& array : arrays_->named(dependency.job)) {
+      const job::JobSpec& other = array.record.spec;
+      if (other.project != spec.project || other.name != dependency.job) continue;
       is_array = true;
-      MUSTER_TRY(const std::vector<int> siblings, job::indexes_of(array.spec.array));
+      const std::vector<int>& siblings = array.indexes;
       const auto missing = std::find_if(indexes.begin(), indexes.end(), [&](int index) {
         return !std::binary_search(siblings.begin(), siblings.end(), index);
       });

@@ -17,6 +17,13 @@ constexpr std::chrono::seconds kCommitRetryPause{1};
 
 }  // namespace
 
+base::Error stored_later(const std::string& effect, base::Error why) {
+  why.what = effect + ", but the server could not store this yet: " + why.what;
+  why.advice = "the server keeps this change and stores it as soon as it can" +
+               (why.advice.empty() ? "" : "; " + why.advice);
+  return why;
+}
+
 void Journal::add(const job::Job& job, std::string idempotency_key, Then then,
                   std::vector<access::AuditRecord> audit) {
   new_ones_.push_back({.job = {.job = &job, .idempotency_key = std::move(idempotency_key)},

@@ -22,6 +22,11 @@ namespace muster::control {
 
 using base::Result;
 
+/// For the caller of a change that takes effect although the store could not take it: the change was
+/// not refused, and the journal stores it later. `effect`: "job 'train' is being stopped". `why`: the
+/// error of Journal::flush(); the result has its code.
+base::Error stored_later(const std::string& effect, base::Error why);
+
 class Journal {
  public:
   /// Called after the commit, with its result.

@@ -91,7 +91,13 @@ TEST_F(Mishaps, AServerKilledBeforeAStopIsStoredHasStoppedNothing) {
 TEST_F(Mishaps, AStopThatIsStoredLateIsInTheAuditLog) {
   submit(single("one", "default", 1));
   store_.full = true;
-  EXPECT_FALSE(controller_->stop("one", false, {.user = "ada"}));
+  const auto stopped = controller_->stop("one", false, {.user = "ada"});
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, ErrorCode::kExhausted);
+  EXPECT_EQ(stopped.error().what,
+            "job 'one' is being stopped, but the server could not store this yet: the disk is full")
+      << "it was not refused";
+  EXPECT_EQ(stopped.error().advice, "the server keeps this change and stores it as soon as it can");
   settle();
   EXPECT_EQ(job("one").phase, Phase::kStopped) << "a full disk keeps no job running";
   store_.full = false;
@@ -99,6 +105,38 @@ TEST_F(Mishaps, AStopThatIsStoredLateIsInTheAuditLog) {
   const auto records = store_.audit({.action = "job.stop"});
   ASSERT_TRUE(records && records->size() == 1U);
   EXPECT_EQ(records->front().actor.user, "ada");
+}
+
+TEST_F(Mishaps, AJobThatEndedWhileNoServerRanEndedAtTheEndOfItsTasks) {
+  submit(single("one", "default", 2));
+  const base::Time started = *job("one").started;
+  const engine::GangId one = gang("one");
+  for (const auto& [reported, noted] :
+       {std::pair{started + std::chrono::seconds(2), started + std::chrono::seconds(2)},
+        {started - std::chrono::seconds(2), started},
+        {started + std::chrono::hours(9), started + std::chrono::hours(8)}}) {
+    live_again();
+    store_.full = true;  // each time anew
+    clock_.advance(std::chrono::hours(8) - (clock_.now() - started));
+    ASSERT_TRUE(controller_->recover());
+
+    engine_.end(one, "main", {}, reported);
+    settle();
+
+    EXPECT_EQ(job("one").phase, Phase::kSucceeded);
+    EXPECT_EQ(job("one").ended, noted);
+    const job::RunSpan run = job::run_spans(job("one")).back();
+    EXPECT_EQ(run.end, std::max(run.begin, noted)) << "the time for which its use is counted";
+    engine_.running.insert({one, "main"});
+  }
+}
+
+TEST_F(Mishaps, AJobThatIsStoppedBeforeItHadTasksEndsNow) {
+  submit(single("one", "default", 2));
+  submit(single("two", "default", 2));
+  clock_.advance(std::chrono::hours(1));
+  ASSERT_TRUE(controller_->stop("two", false));
+  EXPECT_EQ(job("two").ended, clock_.now());
 }
 
 TEST_F(Mishaps, JobsOfAProjectAreSeenIfTheClockIsSetBackAfterItsCreation) {
@@ -339,7 +377,11 @@ TEST_F(Mishaps, NothingStartsThatTheFullDiskDoesNotKnowOf) {
 TEST_F(Mishaps, AnEvictedJobContinuesUntilTheEvictionIsStored) {
   submit(single("one", "default", 2));
   store_.full = true;
-  EXPECT_FALSE(controller_->suspend("one"));
+  const auto suspended = controller_->suspend("one");
+  ASSERT_FALSE(suspended);
+  EXPECT_EQ(
+      suspended.error().what,
+      "job 'one' will be suspended, but the server could not store this yet: the disk is full");
   settle();
   EXPECT_EQ(engine_.running.size(), 1U);
 

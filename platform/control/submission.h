@@ -82,6 +82,9 @@ struct SiteFacts {
   std::function<std::vector<base::Fault>(const std::string& account)> account_faults;
   /// Whether this tree of files was uploaded to the project. Not set: no tree was.
   std::function<bool(const std::string& project, const std::string& tree)> has_tree;
+  /// Checks, before anything is recovered, that this server can take over these jobs, which run by
+  /// the store. An error keeps the server from starting. Not set: it can.
+  std::function<base::Result<void>(const std::vector<const job::Job*>& running)> check_running;
   /// Called for each deleted project: another project of its name must not get its files.
   std::function<void(const std::string& project)> project_gone;
 };

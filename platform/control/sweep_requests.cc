@@ -109,9 +109,13 @@ Result<sweep::Sweep> Sweeps::change(const std::string& id, const access::Actor& 
       if (entry->search.state().end != SweepEnd::kNone) entry->ended = parts_.clock.now();
       entry->unsaved = true;
       const job::JobSpec& spec = entry->record.spec.job;
-      MUSTER_CHECK(
-          save(*entry, audit_records(parts_.clock.now(), by, action, spec.name, spec.project,
-                                     {{.field = "state", .after = action}})));
+      parts_.journal.note(audit_records(parts_.clock.now(), by, action, spec.name, spec.project,
+                                        {{.field = "state", .after = action}}));
+      if (const Result<void> stored = save(*entry); !stored) {
+        look_soon();
+        return stored_later("the change of sweep " + name_in_quotes(spec.name) + " takes effect",
+                            stored.error());
+      }
     }
     look_soon();
   }
@@ -124,6 +128,11 @@ Result<sweep::Sweep> Sweeps::stop(const std::string& id, const access::Actor& by
 
 Result<sweep::Sweep> Sweeps::set_paused(const std::string& id, bool paused,
                                         const access::Actor& by) {
+  MUSTER_TRY(const Entry* const entry, entry_of(id));
+  if (entry->search.state().end != SweepEnd::kNone) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "sweep " + name_in_quotes(entry->record.spec.job.name) + " has ended"};
+  }
   return change(id, by, paused ? "sweep.pause" : "sweep.resume",
                 [&](sweep::Search& search) { search.set_paused(paused); });
 }

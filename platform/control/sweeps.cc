@@ -162,7 +162,7 @@ std::vector<sweep::SweepSummary> Sweeps::list() const {
 
 void Sweeps::each(const Visit& visit) const {
   for (const auto& [id, entry] : entries_) {
-    if (!entry->removing) visit(entry->record, entry->summary());
+    if (!entry->removing && !visit(entry->record, entry->summary())) return;
   }
 }
 

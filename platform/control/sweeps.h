@@ -71,7 +71,8 @@ class Sweeps : public JobMaker {
 
   /// Every trial that has not ended is stopped. An ended sweep is not an error.
   Result<sweep::Sweep> stop(const std::string& id, const access::Actor& by);
-  /// While a sweep is paused, no trial starts or is promoted; running trials run on.
+  /// While a sweep is paused, no trial starts or is promoted; running trials run on. Errors:
+  /// kConflict: the sweep has ended.
   Result<sweep::Sweep> set_paused(const std::string& id, bool paused, const access::Actor& by);
   /// Deletes the sweep with the jobs of its trials, and their logs and artifacts. The sweep is
   /// hidden at once; many jobs are removed over several turns of the loop, and by the next server
@@ -86,7 +87,8 @@ class Sweeps : public JobMaker {
   std::vector<sweep::SweepSummary> list() const;
   /// By id or name.
   std::vector<sweep::SweepSummary> named(const std::string& name) const;
-  using Visit = std::function<void(const sweep::SweepRecord&, const sweep::SweepSummary&)>;
+  /// False: visits no further sweep.
+  using Visit = std::function<bool(const sweep::SweepRecord&, const sweep::SweepSummary&)>;
   /// All sweeps in any order. The record lives as long as the sweep.
   void each(const Visit& visit) const;
   /// nullopt: no sweep has this id.

@@ -452,6 +452,22 @@ TEST_F(SweepControl, ADeletionThatAKilledServerBeganIsFinishedByTheNext) {
   EXPECT_TRUE(sweeps().create(sweep_of_x(2), {.user = "ada"})) << "its name is free";
 }
 
+TEST_F(SweepControl, AStopThatIsCommittedLaterTakesEffectAndIsInTheAuditLog) {
+  create(sweep_of_x(8));
+  store_.full = true;
+  const auto stopped = sweeps().stop(id_, {.user = "ada"});
+  ASSERT_FALSE(stopped);
+  EXPECT_TRUE(stopped.error().what.starts_with("the change of sweep 'lr' takes effect, but"))
+      << stopped.error().what;
+  settle();
+
+  store_.full = false;
+  look();
+  look();
+  EXPECT_EQ(job_of(1)->phase, Phase::kStopped);
+  EXPECT_EQ(store_.audit({.action = "sweep.stop"})->size(), 1U);
+}
+
 TEST_F(SweepControl, ADeletionThatIsNotCommittedLeavesTheSweep) {
   create(sweep_of_x(8));
   ASSERT_TRUE(sweeps().stop(id_, {.user = "ada"}));
@@ -510,6 +526,13 @@ TEST_F(SweepControl, StopsAndDeletesWithAllTrials) {
   look();
   EXPECT_TRUE(controller_->idle());
   EXPECT_EQ(the_sweep().summary.phase, sweep::SweepPhase::kStopped);
+  for (const bool paused : {true, false}) {
+    const auto changed = sweeps().set_paused(id_, paused, {.user = "ada"});
+    ASSERT_FALSE(changed);
+    EXPECT_EQ(changed.error().code, base::ErrorCode::kConflict);
+    EXPECT_EQ(changed.error().what, "sweep 'lr' has ended");
+  }
+  EXPECT_TRUE(sweeps().stop(id_, {.user = "ada"})) << "is idempotent";
   const auto removed = sweeps().remove(id_, {.user = "ada"});
   ASSERT_TRUE(removed) << removed.error().to_string();
   EXPECT_TRUE(controller_->jobs().list().empty());

@@ -80,6 +80,32 @@ void UnreadableJobs::recover(JobEntry& entry) {
         "counts nor ends them"});
     return;
   }
+  if (!running->empty()) hold(entry, *std::move(running));
+  show_tasks(entry);
+}
+
+void UnreadableJobs::end_tasks_of_ended() {
+  for (const std::string& id : engine_.jobs_with_tasks()) {
+    const auto facts = jobs_.facts_with_id(id);
+    if (!facts || !job::is_final(facts->phase)) continue;
+    auto running = engine_.running_tasks(id);
+    if (!running || running->empty()) continue;
+    const JobEntry& entry = *jobs_.entry_with_id(id);
+    std::vector<std::string> names;
+    for (const RunningTask& task : *running) names.push_back(task.task);
+    base::log_warning("tasks of a job that has ended still run, and are ended",
+                      {{"job", entry.job.spec.name},
+                       {"project", entry.job.spec.project},
+                       {"id", id},
+                       {"phase", std::string(job::to_string(entry.job.phase))},
+                       {"tasks", base::joined(names)}});
+    hold(entry, *std::move(running));
+    stop(entry, false);
+  }
+}
+
+/// Adopts the tasks; no other job gets their GPUs until they have ended.
+void UnreadableJobs::hold(const JobEntry& entry, std::vector<RunningTask> running) {
   schedule::Gang gang{.id = entry.job.id,
                       .name = entry.job.spec.name,
                       .project = entry.job.spec.project,
@@ -88,7 +114,7 @@ void UnreadableJobs::recover(JobEntry& entry) {
                       .pools = book_.gang_of(entry).pools,
                       .submitted = book_.clock().of(entry.job.submitted)};
   SeatPlaces places;
-  for (const RunningTask& task : *running) {
+  for (const RunningTask& task : running) {
     [[maybe_unused]] const auto found = engine_.adopt(task.gang, task.task);
     const bool is_part = task.gpu_share_milli > 0 && task.gpu_share_milli < schedule::kWholeGpu;
     gang.groups.push_back({.claim = {.gpus = is_part ? 0 : static_cast<int>(task.devices.size()),
@@ -96,11 +122,8 @@ void UnreadableJobs::recover(JobEntry& entry) {
     places.emplace_back(schedule::TaskPlace{
         .node = task.node, .devices = task.devices, .share_milli = task.gpu_share_milli});
   }
-  if (!running->empty()) {
-    book_.scheduler().adopt(std::move(gang), places, book_.now());
-    tasks_[entry.sequence] = *std::move(running);
-  }
-  show_tasks(entry);
+  book_.scheduler().adopt(std::move(gang), places, book_.now());
+  tasks_[entry.sequence] = std::move(running);
 }
 
 void UnreadableJobs::show_tasks(JobEntry& entry) const {
@@ -128,8 +151,10 @@ bool UnreadableJobs::report(JobEntry& entry, const engine::TaskReport& report) {
   if (std::erase_if(running->second, is_it) == 0) return false;
   const bool all_ended = running->second.empty();
   if (all_ended) tasks_.erase(running);
-  show_tasks(entry);
-  jobs_.announce(entry.job);
+  if (entry.job.unreadable) {
+    show_tasks(entry);
+    jobs_.announce(entry.job);
+  }
   if (!all_ended) return false;
   // Only now: the secrets of a gang are needed while any of its tasks runs, and the scheduler would
   // have a gang that lost one task wait for the others.

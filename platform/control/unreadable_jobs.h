@@ -1,6 +1,8 @@
 // Jobs whose stored records cannot be read, and running jobs of which there is no record, as after the
 // restore of an older backup. Each is shown in place of the job, and keeps its name.
-// Its running tasks keep running, and no other job gets their GPUs meanwhile: they count as used by
+// Tasks of jobs that have ended by their records, as after a start with another folder of jobs, are
+// ended; their GPUs are free once the tasks have ended.
+// The running tasks of the others keep running, and no other job gets their GPUs meanwhile: they count as used by
 // the project, and are never evicted, because the record would decide what follows.
 //
 // On the EventLoop's thread. Everything that the constructor refers to must outlive it.
@@ -39,12 +41,15 @@ class UnreadableJobs {
 
   /// Finds the running tasks of the job.
   void recover(JobEntry& entry);
+  /// Ends the running tasks of jobs that have ended.
+  void end_tasks_of_ended();
   /// The engine reports news of a task. True: resources became free.
   bool report(JobEntry& entry, const engine::TaskReport& report);
   bool has_tasks(const JobEntry& entry) const { return tasks_.contains(entry.sequence); }
   void stop(const JobEntry& entry, bool now);
 
  private:
+  void hold(const JobEntry& entry, std::vector<engine::RunningTask> running);
   void show_tasks(JobEntry& entry) const;
 
   engine::Engine& engine_;

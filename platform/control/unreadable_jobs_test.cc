@@ -114,6 +114,62 @@ TEST_F(UnreadableJobs, AreThoseThatRunWithoutARecordToo) {
   EXPECT_EQ(job("next").phase, Phase::kRunning);
 }
 
+TEST_F(UnreadableJobs, AServerStartsOnlyIfItCanTakeOverTheRunningJobs) {
+  submit(single("runs", "default", 0));
+  submit(single("ended", "default", 0));
+  submit(single("waits", "default", 2));
+  submit(single("waits-too", "default", 2));
+  end("ended");
+  controller_ = nullptr;
+  std::vector<std::string> asked;
+  Controller refused(
+      {.loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
+      {.check_running = [&](const std::vector<const job::Job*>& running) {
+        for (const job::Job* job : running) asked.push_back(job->spec.name);
+        return Result<void>(base::Error{.what = "no trace"});
+      }});
+
+  const auto recovered = refused.recover();
+
+  ASSERT_FALSE(recovered);
+  EXPECT_EQ(recovered.error().what, "no trace");
+  EXPECT_EQ(asked, (std::vector<std::string>{"runs", "waits"}));
+}
+
+// As after a start with another folder of jobs, in which the job counted as lost.
+TEST_F(UnreadableJobs, TasksOfAJobThatHasEndedAreEndedAndKeepTheirGpusUntilThen) {
+  submit(single("ended", "default", 2));
+  submit(single("runs", "default", 0));
+  const engine::GangId left = gang("ended");
+  end("ended", {.code = 1});
+  engine_.running.insert({left, "main"});
+  engine_.stops_obey = false;
+  engine_.calls.clear();
+
+  come_back();
+
+  const auto was_called = [&](const std::string& call) {
+    return std::count(
+               engine_.calls.begin(), engine_.calls.end(),
+               call + " " + left.job_id + "/1" + (call == "stop" ? " main gracefully" : "")) == 1;
+  };
+  EXPECT_TRUE(was_called("stop"));
+  EXPECT_EQ(job("ended").phase, Phase::kFailed);
+  EXPECT_EQ(job("runs").phase, Phase::kRunning);
+  EXPECT_TRUE(engine_.running.contains({gang("runs"), "main"}));
+  submit(single("next", "default", 1));
+  EXPECT_EQ(job("next").phase, Phase::kQueued) << "its GPUs are in use";
+  EXPECT_EQ(controller_->remove("ended").error().code, ErrorCode::kConflict);
+  ASSERT_TRUE(controller_->stop("ended", true));
+
+  engine_.end(left, "main", {.signal = 15, .stopped = true});
+  settle();
+
+  EXPECT_TRUE(was_called("scrub"));
+  EXPECT_EQ(job("next").phase, Phase::kRunning);
+  EXPECT_TRUE(controller_->remove("ended"));
+}
+
 TEST_F(UnreadableJobs, KeepTheirNamesAndTheServerHere) {
   submit(single("broken", "default", 0));
   store_.unreadable = {"broken"};

@@ -317,7 +317,8 @@ class Engine {
   /// Adopts a task that an earlier server started.
   virtual AdoptionResult adopt(const GangId& gang, const std::string& task) = 0;
 
-  /// The running tasks of a job that were not adopted because the job's record cannot be read.
+  /// The running tasks of a job that were not adopted, because the job's record cannot be read, or
+  /// the job has ended by its record.
   /// nullopt: this engine cannot list them.
   virtual std::optional<std::vector<RunningTask>> running_tasks(const std::string& job_id) const {
     static_cast<void>(job_id);
@@ -331,6 +332,11 @@ class Engine {
     static_cast<void>(is_known);
     return {};
   }
+
+  /// The ids of jobs of which a task may run on this machine, whatever the store has of them; those
+  /// of other servers may be among them. running_tasks() has the tasks. Empty as well if this engine
+  /// cannot list them.
+  virtual std::vector<std::string> jobs_with_tasks() const { return {}; }
 
   /// Removes data that must not outlive the gang: keys, environment, temporary files. Logs stay.
   virtual void scrub(const GangId& gang) = 0;

@@ -158,6 +158,12 @@ class FakeEngine : public Engine {
     });
   }
 
+  std::vector<std::string> jobs_with_tasks() const override {
+    std::set<std::string> found;
+    for (const auto& [gang, task] : running) found.insert(gang.job_id);
+    return {found.begin(), found.end()};
+  }
+
   std::vector<std::string> unknown_jobs(
       const std::function<bool(const std::string&)>& is_known) const override {
     std::set<std::string> found;

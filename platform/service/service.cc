@@ -86,7 +86,7 @@ class Service {
     MUSTER_CHECK(refuse_emptied_database(place, leader_lock()));
     // It may contain a password, and processes of jobs could read it in the server's environment.
     ::unsetenv("MUSTER_STORE");
-    MUSTER_TRY(store_, makers_.open_store(place, paths_));
+    MUSTER_TRY(store_, makers_.open_store(place, store_password(options_), paths_));
     MUSTER_CHECK(listen());
     MUSTER_CHECK(begin());
     // Not before: a server that failed to start must leave the folder to the one before it.
@@ -204,10 +204,10 @@ class Service {
     if (!options_.listen.empty()) {
       warn_of_gaps();
       MUSTER_TRY(const http::TlsIdentity own, identity());
-      MUSTER_TRY(const std::string fingerprint, http::fingerprint_of(own.certificate));
+      MUSTER_TRY(fingerprint_, http::fingerprint_of(own.certificate));
       MUSTER_TRY(listening, server_->listen(options_.listen, own));
       base::log_info("serves on https://" + listening + ", fingerprint sha256 " +
-                     http::readable_fingerprint(fingerprint));
+                     http::readable_fingerprint(fingerprint_));
     }
     page_port_ = std::make_unique<PagePort>(loop_, random_, *server_, paths_.page_port());
     page_port_->open_again();
@@ -278,7 +278,6 @@ class Service {
     MUSTER_TRY(const NotifySettings notifying, notify_settings(options_));
     MUSTER_CHECK(check_engine(jobs_folder_, options_.engine, *store_.store));
     MUSTER_TRY(auto engine, makers_.make_engine(loop_, jobs_folder_, options_));
-    MUSTER_CHECK(note_engine(jobs_folder_, options_.engine));
     // The files of a job are unused until the job is submitted.
     const int64_t unused = std::max(options_.unused_workspace_bytes,
                                     2 * std::min(options_.workspace_bytes, int64_t{1} << 60));
@@ -306,6 +305,12 @@ class Service {
     site.has_tree = [this](const std::string& project, const std::string& tree) {
       return static_cast<bool>(trees_->info(project, tree));
     };
+    site.check_running = [this](const std::vector<const job::Job*>& running) {
+      const Result<void> checked = check_jobs_folder(jobs_folder_, running);
+      if (checked || !options_.accepts_lost_jobs) return checked;
+      base::log_warning(checked.error().what + "; running jobs count as lost (--accept-lost-jobs)");
+      return Result<void>();
+    };
     site.project_gone = [this](const std::string& project) { forget_files_of(project); };
     leader_ = std::make_unique<Leader>(Leader::Dependencies{.loop = loop_,
                                                             .store = *store_.store,
@@ -322,6 +327,8 @@ class Service {
                                        site, scheduling, own_app_options(), notifying);
     leader_->set_retention(retention_rules(options_));
     MUSTER_CHECK(leader_->take_up());
+    // Not before: a server that is refused must leave no note in a folder of other jobs.
+    MUSTER_CHECK(note_engine(jobs_folder_, options_.engine));
     door_.let_answer(leader_->handler(), leader_->gate());
     if (store_.leadership != nullptr) {
       base::log_info("leads, as " + address_);
@@ -404,14 +411,17 @@ class Service {
         std::exchange(options_, config::with_reloaded(options_, read));
     if (!options_.listen.empty()) {
       // Even if no setting changed: the files may have.
-      const auto own = identity();
-      const Result<void> set = own ? server_->set_identity(*own) : Result<void>(own.error());
+      const Result<void> set = renew_identity();
       if (!set) {
         options_ = before;
         return set;
       }
     }
     need_restart_ = changes.need_restart;
+    // Not an error: a command reads an outdated fingerprint at worst.
+    if (const auto noted = config::note_origin(paths_.server_origin(), origin()); !noted) {
+      base::log_warning(noted.error().to_string());
+    }
     base::set_log_format(log_format_of(options_));
     server_->set_limits(http_limits(options_));
     if (leader_) {
@@ -420,6 +430,17 @@ class Service {
       leader_->set_options(notifying);
     }
     tell(changes);
+    return {};
+  }
+
+  /// Reads the certificate and its key again. An error changes nothing.
+  Result<void> renew_identity() {
+    MUSTER_TRY(const http::TlsIdentity own, identity());
+    MUSTER_TRY(const std::string fingerprint, http::fingerprint_of(own.certificate));
+    MUSTER_CHECK(server_->set_identity(own));
+    if (std::exchange(fingerprint_, fingerprint) == fingerprint) return {};
+    base::log_info("serves a new certificate, fingerprint sha256 " +
+                   http::readable_fingerprint(fingerprint));
     return {};
   }
 
@@ -454,6 +475,7 @@ class Service {
   std::unique_ptr<PagePort> page_port_;
   std::unique_ptr<http::Server> server_;  ///< destroyed before the leader whose routes it calls
   std::optional<std::string> known_leader_;
+  std::string fingerprint_;                ///< of the certificate; empty: it does not listen
   std::vector<std::string> need_restart_;  ///< keys whose values were read, but not taken over
   std::string waits_for_;                  ///< the last reason to wait that was logged
   base::EventLoop::Interest timer_;

@@ -28,8 +28,10 @@ struct OpenedStore {
 
 /// The functions by which main.cc creates stores and engines.
 struct Makers {
-  /// `place`: a file or a URL. It may contain a password: errors must not repeat it.
-  std::function<base::Result<OpenedStore>(const std::string& place, const config::Paths& paths)>
+  /// `place`: a file or a URL. It may contain a password: errors must not repeat it. `password`: of
+  /// a URL, read again for each connection.
+  std::function<base::Result<OpenedStore>(
+      const std::string& place, const store::PasswordSource& password, const config::Paths& paths)>
       open_store;
   std::function<base::Result<std::unique_ptr<engine::Engine>>(
       base::EventLoop& loop, const std::filesystem::path& jobs_folder,

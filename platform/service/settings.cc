@@ -112,6 +112,12 @@ Result<std::string> store_place(const config::ServeOptions& options, const confi
   return options.store + joint + "password=" + http::url_encoded(password);
 }
 
+store::PasswordSource store_password(const config::ServeOptions& options) {
+  if (!options.store_password_file) return {};
+  const std::filesystem::path file = *options.store_password_file;
+  return {.file = file.string(), .read = [file] { return password_in(file); }};
+}
+
 base::Result<void> refuse_emptied_database(const std::string& place,
                                            const std::filesystem::path& trace) {
   std::error_code failed;
@@ -168,6 +174,28 @@ Result<void> check_engine(const std::filesystem::path& jobs_folder, const std::s
   MUSTER_TRY(const store::Contents contents, store.load());
   if (std::none_of(contents.jobs.begin(), contents.jobs.end(), runs)) return {};
   return runs_elsewhere(contents.jobs, there, engine);
+}
+
+Result<void> check_jobs_folder(const std::filesystem::path& jobs_folder,
+                               const std::vector<const job::Job*>& running) {
+  if (running.empty() || !config::recorded_engine(jobs_folder).empty()) return {};
+  std::error_code ignored;
+  const bool has_one = std::any_of(running.begin(), running.end(), [&](const job::Job* job) {
+    return std::filesystem::exists(jobs_folder / job->id, ignored);
+  });
+  if (has_one) return {};
+  const std::string first = "job " + name_of_one(*running.front());
+  const bool alone = running.size() == 1;
+  return Error{
+      .code = ErrorCode::kConflict,
+      .what = (alone ? first + " runs"
+                     : first + " and " + std::to_string(running.size() - 1) + " more run") +
+              ", but the folder of the jobs '" + jobs_folder.string() + "' has no trace of " +
+              (alone ? "it" : "them"),
+      .advice =
+          "set jobs_dir to the folder in which running jobs were started, or choose their state "
+          "folder; if that folder is lost, start the server once with --accept-lost-jobs, and "
+          "these jobs count as lost"};
 }
 
 Result<void> note_engine(const std::filesystem::path& jobs_folder, const std::string& engine) {

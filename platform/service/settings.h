@@ -1,6 +1,7 @@
 // From the server's configuration to the settings of its parts, and checks of its state folder.
 //
-// Pure, except store_place(), which reads the file with a password, and the functions on files.
+// Pure, except store_place() and store_password(), which read the file with a password, and the
+// functions on files.
 #pragma once
 
 #include <filesystem>
@@ -45,9 +46,13 @@ control::RetentionRules retention_rules(const config::ServeOptions& options);
 /// kInvalid: an unknown packing.
 base::Result<schedule::Options> scheduler_options(const config::ServeOptions& options);
 
-/// The file or the URL of the store. The URL contains the password and must not be shown.
+/// The file or the URL of the store. The URL contains the present password and must not be shown.
 base::Result<std::string> store_place(const config::ServeOptions& options,
                                       const config::Paths& paths);
+
+/// Reads the password of the store again each time: an administrator changes it while the server
+/// runs. Without a function if the options name no file.
+store::PasswordSource store_password(const config::ServeOptions& options);
 
 /// kConflict: the database is a file of 0 bytes, although `trace` exists, a file that a server
 /// creates once it has opened its database. SQLite would take it for a new database, without any
@@ -66,6 +71,12 @@ std::string own_address(const config::ServeOptions& options, const std::string& 
 /// kConflict: the note names another engine, and jobs of the store run there.
 base::Result<void> check_engine(const std::filesystem::path& jobs_folder, const std::string& engine,
                                 store::Store& store);
+
+/// kConflict: these jobs run, by the store, but the folder has neither a note of their engine nor a
+/// folder of one of them. So it is not the folder in which they run: their tasks would count as lost
+/// while they keep running.
+base::Result<void> check_jobs_folder(const std::filesystem::path& jobs_folder,
+                                     const std::vector<const job::Job*>& running);
 
 /// Notes the engine, for later servers and for commands that start one.
 base::Result<void> note_engine(const std::filesystem::path& jobs_folder, const std::string& engine);

@@ -36,6 +36,21 @@ TEST(StorePlace, AddsThePasswordOfAPrivateFile) {
   EXPECT_NE(store_place(options, kPaths).error().what.find("no password"), std::string::npos);
 }
 
+TEST(StorePassword, IsReadFromTheFileEachTime) {
+  const base::TestFolder folder;
+  const std::filesystem::path file = folder / "password";
+  const auto source =
+      store_password({.store = "postgres://muster@db/m", .store_password_file = file});
+  EXPECT_EQ(source.file, file.string());
+  EXPECT_FALSE(source.read());
+
+  for (const std::string word : {"sesame", "mellon"}) {
+    ASSERT_TRUE(base::write_file(file, word + "\n"));
+    EXPECT_EQ(*source.read(), word);
+  }
+  EXPECT_FALSE(store_password({.store = "postgres://muster@db/m"}).read);
+}
+
 TEST(EmptiedDatabase, IsRefusedAfterAServerHasUsedTheFolder) {
   const base::TestFolder folder;
   const std::string database = folder / "muster.db";
@@ -175,6 +190,28 @@ TEST_F(EngineRecord, IsRemovedWhenNoJobRuns) {
   forget_engine(folder_.path());
   add_job("one", job::Phase::kRunning);
   EXPECT_TRUE(keep_to("process"));
+}
+
+TEST_F(EngineRecord, AFolderWithoutATraceOfTheRunningJobsIsRefused) {
+  const job::Job one{.id = "3k2x5m9q7w1z", .spec = {.name = "one"}};
+  const job::Job two{.id = "aaaaaaaaaaaa", .spec = {.name = "two"}};
+  const auto checked = [&](const std::vector<const job::Job*>& running) {
+    return check_jobs_folder(folder_.path(), running);
+  };
+
+  EXPECT_TRUE(checked({}));
+  const auto refused = checked({&one, &two});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kConflict);
+  EXPECT_EQ(refused.error().what, "job 'one' and 1 more run, but the folder of the jobs '" +
+                                      folder_.path().string() + "' has no trace of them");
+  EXPECT_NE(refused.error().advice.find("--accept-lost-jobs"), std::string::npos);
+
+  std::filesystem::create_directory(folder_ / two.id);
+  EXPECT_TRUE(checked({&one, &two})) << "it is their folder; one of them is lost";
+  EXPECT_FALSE(checked({&one}));
+  ASSERT_TRUE(keep_to("process"));
+  EXPECT_TRUE(checked({&one})) << "a server ran jobs here, and its machine may have failed";
 }
 
 }  // namespace

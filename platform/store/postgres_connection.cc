@@ -29,6 +29,15 @@ std::string one_line(std::string text) {
   return text;
 }
 
+std::string login_advice(const PostgresUrl& url) {
+  const std::string password =
+      url.password_source.read
+          ? "the user of the URL, the password in '" + url.password_source.file +
+                "' (store_password_file; it is read for each connection)"
+          : "the user and the password of the URL (or in store_password_file)";
+  return "check " + password + ", and the server's pg_hba.conf";
+}
+
 std::string sqlstate_of(const PGresult* result) {
   const char* state = libpq().PQresultErrorField(result, PG_DIAG_SQLSTATE);
   return state == nullptr ? "" : state;
@@ -93,20 +102,18 @@ PostgresConnection::PostgresConnection(PostgresUrl url, pg_conn* connection,
     : url_(std::move(url)), connection_(connection), timeouts_(timeouts) {}
 PostgresConnection::~PostgresConnection() = default;
 
-Result<std::unique_ptr<PostgresConnection>> PostgresConnection::open(const PostgresUrl& url,
+Result<std::unique_ptr<PostgresConnection>> PostgresConnection::open(const PostgresUrl& given,
                                                                      const std::string& name,
                                                                      const Timeouts& timeouts) {
+  MUSTER_TRY(const PostgresUrl url, given.with_present_password());
   const std::string patience = std::to_string(timeouts.connect.count());
   // Later options win: options before the URL are defaults, options after it override the URL.
-  const std::pair<const char*, const char*> options[] = {{"connect_timeout", patience.c_str()},
-                                                         {"keepalives_idle", "3"},
-                                                         {"keepalives_interval", "1"},
-                                                         {"keepalives_count", "3"},
-                                                         {"tcp_user_timeout", "5000"},
-                                                         {"dbname", url.text.c_str()},
-                                                         {"application_name", name.c_str()},
-                                                         {"client_encoding", "UTF8"},
-                                                         {nullptr, nullptr}};
+  const std::pair<const char*, const char*> options[] = {
+      {"connect_timeout", patience.c_str()}, {"keepalives_idle", "3"},
+      {"keepalives_interval", "1"},          {"keepalives_count", "3"},
+      {"tcp_user_timeout", "5000"},          {"dbname", url.text.c_str()},
+      {"password", url.password.c_str()},    {"application_name", name.c_str()},
+      {"client_encoding", "UTF8"},           {nullptr, nullptr}};
   std::vector<const char*> keywords;
   std::vector<const char*> values;
   for (const auto& [keyword, value] : options) {
@@ -127,9 +134,7 @@ Result<std::unique_ptr<PostgresConnection>> PostgresConnection::open(const Postg
     if (by_server && by_login) {
       return Error{.code = ErrorCode::kRefused,
                    .what = "the database " + url.shown + " refuses the login: " + shown,
-                   .advice =
-                       "check the user and the password of the URL, and the server's "
-                       "pg_hba.conf"};
+                   .advice = login_advice(url)};
     }
     return Error{.code = ErrorCode::kUnavailable,
                  .what = "the database " + url.shown + " cannot be reached: " + shown,
@@ -393,6 +398,20 @@ std::string PostgresUrl::without_password(std::string message) const {
   return message;
 }
 
+base::Result<PostgresUrl> PostgresUrl::with_present_password() const {
+  PostgresUrl url = *this;
+  if (!password_source.read) return url;
+  auto present = password_source.read();
+  if (present) {
+    url.password = *std::move(present);
+    return url;
+  }
+  Error error = std::move(present).error();
+  error.code = ErrorCode::kUnavailable;  // the file may be about to be replaced
+  error.what = "the database " + shown + " cannot be reached without its password: " + error.what;
+  return error;
+}
+
 namespace {
 
 struct Meaning {
@@ -413,7 +432,7 @@ constexpr Meaning kMeanings[] = {
     {"3F000", ErrorCode::kNotFound, "create the schema first: CREATE SCHEMA"},
     {"53300", ErrorCode::kUnavailable, "raise max_connections, or close other connections"},
     {"53", ErrorCode::kExhausted,
-     "free disk space on the database server; until then Muster refuses changes, and keeps all "
+     "free disk space on the database server; until then Muster stores no changes, and keeps all "
      "earlier ones"},
     {"57014", ErrorCode::kUnavailable, "the database server is slow, or a lock is held; try again"},
     {"55P03", ErrorCode::kUnavailable, "another session holds a lock; try again"},

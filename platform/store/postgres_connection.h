@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/result.h"
 #include "store/records.h"
+#include "store/store.h"
 
 struct pg_conn;
 struct pg_result;
@@ -96,6 +97,7 @@ struct PostgresUrl {
   std::string text;      ///< as given; may contain the password
   std::string shown;     ///< "postgres://ada@host:5432/muster": without password and options
   std::string password;  ///< removed from the messages of other programs
+  PasswordSource password_source = {};  ///< if it has a function, replaces `password`
 
   /// Loads libpq, which reads its PG* variables for defaults.
   /// Errors: kInvalid; kUnavailable without libpq. The error repeats no part of the URL, because
@@ -104,6 +106,9 @@ struct PostgresUrl {
 
   /// `message` with every occurrence of the password replaced.
   std::string without_password(std::string message) const;
+
+  /// With the password that a connection needs now. kUnavailable: its source cannot be read now.
+  base::Result<PostgresUrl> with_present_password() const;
 };
 
 /// The error for a SQLSTATE. `database` is PostgresUrl::shown, `message` the server's text.

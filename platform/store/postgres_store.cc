@@ -62,8 +62,9 @@ PostgresStore::PostgresStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)
 PostgresStore::~PostgresStore() = default;
 
 Result<std::unique_ptr<PostgresStore>> PostgresStore::open(
-    const std::string& url, const std::filesystem::path& backup_folder) {
+    const std::string& url, const std::filesystem::path& backup_folder, PasswordSource password) {
   MUSTER_TRY(PostgresUrl parsed, PostgresUrl::parse(url));
+  parsed.password_source = std::move(password);
   auto impl = std::make_unique<Impl>(PostgresSession(std::move(parsed), backup_folder));
   MUSTER_CHECK(impl->session.reader());
   return std::unique_ptr<PostgresStore>(new PostgresStore(std::move(impl)));

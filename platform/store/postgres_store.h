@@ -21,9 +21,10 @@ class PostgresStore : public Store, public Leadership {
  public:
   /// `url` is postgres://USER@HOST/DATABASE?OPTIONS, as for libpq. Migrates the schema, after a
   /// backup of a database that is not empty into `backup_folder`. kConflict: a newer release wrote
-  /// it. kUnavailable: the database does not answer.
+  /// it. kUnavailable: the database does not answer. `password` takes precedence over the URL's.
   static Result<std::unique_ptr<PostgresStore>> open(const std::string& url,
-                                                     const std::filesystem::path& backup_folder);
+                                                     const std::filesystem::path& backup_folder,
+                                                     PasswordSource password = {});
   ~PostgresStore() override;
 
   Result<Contents> load() override;

@@ -277,6 +277,39 @@ TEST_F(Postgres, AdvisesOnAWrongPassword) {
   EXPECT_EQ(store.error().to_string().find("hunter2"), std::string::npos);
 }
 
+TEST_F(Postgres, ReadsThePasswordFileForEachConnection) {
+  server_.execute(url_, "CREATE ROLE rotated SUPERUSER LOGIN PASSWORD 'sesame'");
+  Result<std::string> password = std::string("sesame");
+  const PasswordSource file{.file = "/etc/pw", .read = [&] { return password; }};
+  std::string url = url_;
+  url.replace(url.find("muster@"), std::string("muster@").size(), "rotated:outdated@");
+  const auto opened = PostgresStore::open(url, folder_, file);
+  ASSERT_TRUE(opened) << opened.error().to_string();
+  PostgresStore& store = **opened;
+  ASSERT_TRUE(*store.try_to_lead("here"));
+
+  server_.execute(url_,
+                  "ALTER ROLE rotated PASSWORD 'mellon';"
+                  "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
+                  " WHERE usename = 'rotated'");
+  const auto refused = store.ping();
+  password = base::Error{.code = ErrorCode::kNotFound, .what = "no file '/etc/pw'"};
+  const auto without_file = store.ping();
+  password = std::string("mellon");
+  const auto stored = add(store, full_job("j1", "one"));
+
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kRefused) << refused.error().to_string();
+  EXPECT_NE(refused.error().advice.find("the password in '/etc/pw' (store_password_file"),
+            std::string::npos)
+      << refused.error().advice;
+  EXPECT_EQ(refused.error().to_string().find("sesame"), std::string::npos);
+  ASSERT_FALSE(without_file);
+  EXPECT_EQ(without_file.error().code, ErrorCode::kUnavailable);
+  EXPECT_NE(without_file.error().what.find("no file '/etc/pw'"), std::string::npos);
+  EXPECT_TRUE(stored) << stored.error().to_string();
+}
+
 TEST_F(Postgres, DoesNotPrintAnInvalidUrl) {
   const auto store = PostgresStore::open("postgres://ada:hunter2%zz@host/muster", folder_);
 

@@ -112,7 +112,7 @@ Error sqlite_error(sqlite3* database, const std::string& what) {
               .what = subject(file) + " has no room to grow: " + message,
               .advice =
                   "free disk space there, as with muster delete; until then the server "
-                  "refuses changes, and keeps all earlier ones"};
+                  "stores no changes, and keeps all earlier ones"};
     case SQLITE_READONLY:
       return {.code = ErrorCode::kRefused,
               .what = subject(file) + " cannot be written: " + message,

@@ -178,6 +178,14 @@ inline base::Error job_is_missing(const job::Job& job) {
   return {.code = base::ErrorCode::kNotFound, .what = "the store has no job " + job.id};
 }
 
+/// The source of a database's password, which may change while a store is open.
+struct PasswordSource {
+  std::string file;  ///< for messages
+  /// Returns the present password, without printing it. Called before each connection. Empty: the
+  /// URL has the password, or none is needed.
+  std::function<Result<std::string>()> read;
+};
+
 /// Among several servers on one database, one is the leader: only it reads and writes jobs, and the
 /// others wait.
 class Leadership {

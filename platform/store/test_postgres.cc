@@ -75,7 +75,7 @@ TestPostgres::TestPostgres() {
   run({kPrograms / "initdb", "--no-sync", "--auth=trust", "--username=muster", "--encoding=UTF8",
        "--locale=C.UTF-8", "--pgdata", folder_ / "data"});
   // The first matching line counts.
-  std::ofstream(folder_ / "data/pg_hba.conf") << "local all guarded scram-sha-256\n"
+  std::ofstream(folder_ / "data/pg_hba.conf") << "local all guarded,rotated scram-sha-256\n"
                                               << "local all all trust\n";
   start();
 }

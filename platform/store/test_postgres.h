@@ -24,7 +24,8 @@ class TestPostgres {
   TestPostgres(const TestPostgres&) = delete;
   TestPostgres& operator=(const TestPostgres&) = delete;
 
-  /// The URL of an empty schema that no other test uses. The user `guarded` needs a password.
+  /// The URL of an empty schema that no other test uses. The users `guarded` and
+  /// `rotated` need a password.
   std::string new_url();
   /// `url` over another socket: of a proxy in `folder`.
   std::string through(const std::string& url, const std::filesystem::path& folder) const;

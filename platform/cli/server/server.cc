@@ -85,6 +85,7 @@ config::ServeOptions read_server_flags(const config::ServerSource& source, FlagR
     reader.fault(std::move(fault.field), std::move(fault.what));
   }
   options.takes_over = reader.has("--take-over");
+  options.accepts_lost_jobs = reader.has("--accept-lost-jobs");
   options.ready_fd = reader.number("--ready-fd", -1);
   return options;
 }
@@ -122,7 +123,10 @@ Call read_server(Reading& in) {
                                     {"--restart", "--stop"},
                                     {"--take-over", "--fingerprint"},
                                     {"--take-over", "--restart"},
-                                    {"--take-over", "--stop"}}) {
+                                    {"--take-over", "--stop"},
+                                    {"--accept-lost-jobs", "--fingerprint"},
+                                    {"--accept-lost-jobs", "--restart"},
+                                    {"--accept-lost-jobs", "--stop"}}) {
     if (in.reader.has(flag) && in.reader.has(other)) {
       in.reader.fault(flag, std::string("cannot be used with ") + other);
     }
@@ -144,26 +148,30 @@ Flags key_flags() {
 }  // namespace
 
 Command server_command() {
-  return {.name = "server",
-          .help = "run a server in the foreground; other commands start a server if none runs",
-          .read = read_server,
-          .flags = Flags{{.name = "--config",
-                          .value = "FILE",
-                          .help = "configuration file (YAML), overridden by flags (default: "
-                                  "$XDG_CONFIG_HOME/muster/server.yaml)",
-                          .offer = Offer::kFiles}} +
-                   key_flags() +
-                   Flags{{.name = "--fingerprint",
-                          .help = "print the fingerprint of the server's certificate, for logins"},
-                         {.name = "--stop", .help = "stop the running server; jobs continue"},
-                         {.name = "--restart",
-                          .help = "restart the server that another command has started, so that it "
-                                  "reads server.yaml and the environment again; jobs continue"},
-                         {.name = "--take-over",
-                          .help = "use the state folder although its server was started with "
-                                  "another --config, with --listen, or on PostgreSQL"},
-                         {.name = "--ready-fd", .value = "N", .hidden = true}},
-          .example = "muster server --listen 0.0.0.0:7443"};
+  return {
+      .name = "server",
+      .help = "run a server in the foreground; other commands start a server if none runs",
+      .read = read_server,
+      .flags = Flags{{.name = "--config",
+                      .value = "FILE",
+                      .help = "configuration file (YAML), overridden by flags (default: "
+                              "$XDG_CONFIG_HOME/muster/server.yaml)",
+                      .offer = Offer::kFiles}} +
+               key_flags() +
+               Flags{{.name = "--fingerprint",
+                      .help = "print the fingerprint of the server's certificate, for logins"},
+                     {.name = "--stop", .help = "stop the running server; jobs continue"},
+                     {.name = "--restart",
+                      .help = "restart the server that another command has started, so that it "
+                              "reads server.yaml and the environment again; jobs continue"},
+                     {.name = "--take-over",
+                      .help = "use the state folder although its server was started with "
+                              "another --config, with --listen, or on PostgreSQL"},
+                     {.name = "--accept-lost-jobs",
+                      .help = "start although the folder of the jobs has no trace of the running "
+                              "jobs: they count as lost"},
+                     {.name = "--ready-fd", .value = "N", .hidden = true}},
+      .example = "muster server --listen 0.0.0.0:7443"};
 }
 
 namespace {
@@ -244,15 +252,18 @@ Result<int> restart_server(const config::ServeOptions& options, const std::strin
   return kExitDone;
 }
 
-Result<int> show_fingerprint(const config::ServeOptions& options) {
+Result<int> show_fingerprint(const config::ServerSource& source,
+                             const config::ServeOptions& options) {
   MUSTER_TRY(const config::Paths paths, config::paths_here(options.state_folder));
-  const auto certificate = base::read_file(options.tls_certificate.value_or(paths.certificate()));
+  const auto certificate = base::read_file(config::certificate_file(source, options, paths));
   if (!certificate) {
     return base::Error{
         .code = certificate.error().code,
         .what = certificate.error().what,
         .advice =
-            "a server that is started with --listen creates a certificate if none is configured"};
+            "a server that is started with --listen creates a certificate if none is configured; "
+            "if one is configured, name the server's file: muster server --fingerprint --config "
+            "FILE"};
   }
   MUSTER_TRY(const std::string fingerprint, http::fingerprint_of(*certificate));
   MUSTER_CHECK(show(http::readable_fingerprint(fingerprint) + "\n"));
@@ -272,8 +283,11 @@ Result<int> execute(const ServerCommand& command, const Hooks& hooks) {
                     [](const config::ServerSetting& setting) { return setting.key == "engine"; });
     return restart_server(options, is_chosen ? options.engine : "");
   }
-  if (command.what == ServerCommand::What::kShowFingerprint) return show_fingerprint(options);
+  if (command.what == ServerCommand::What::kShowFingerprint) {
+    return show_fingerprint(source, options);
+  }
   options.takes_over = command.options.takes_over;
+  options.accepts_lost_jobs = command.options.accepts_lost_jobs;
   options.ready_fd = command.options.ready_fd;
   return hooks.serve(options, [source] { return config::read_server_options(source); });
 }

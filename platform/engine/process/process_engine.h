@@ -74,6 +74,7 @@ class ProcessEngine : public Engine {
   std::optional<std::vector<RunningTask>> running_tasks(const std::string& job_id) const override;
   std::vector<std::string> unknown_jobs(
       const std::function<bool(const std::string& job_id)>& is_known) const override;
+  std::vector<std::string> jobs_with_tasks() const override { return jobs_of_shims("/proc"); }
   void scrub(const GangId& gang) override;
   Result<void> remove(const std::string& job_id) override;
   void measure(const std::string& job_id, Measured done) override;

@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "engine/folder/task_folder.h"
+#include "engine/shim/process_tree.h"
 #include "job/job.h"
 
 namespace muster::engine {
@@ -107,6 +108,21 @@ std::vector<RunningTask> running_tasks_in(const fs::path& jobs_folder, const std
   return found;
 }
 
+std::vector<std::string> jobs_of_shims(const fs::path& proc) {
+  std::set<std::string> ids;
+  for (const pid_t process : numbered_entries(proc)) {
+    // PROGRAM\0JOBS/ID/ATTEMPT/TASK\0. The folder of the jobs may have been moved since.
+    const std::string line = read_proc_file(proc / std::to_string(process) / "cmdline");
+    const size_t behind_program = std::min(line.find('\0'), line.size());
+    const std::string program = line.substr(0, behind_program);
+    if (!program.ends_with("muster-shim") || behind_program == line.size()) continue;
+    const fs::path task = line.c_str() + behind_program + 1;
+    std::string id = task.parent_path().parent_path().filename();
+    if (names_a_job(id)) ids.insert(std::move(id));
+  }
+  return {ids.begin(), ids.end()};
+}
+
 std::vector<std::string> unknown_jobs_in(const fs::path& jobs_folder,
                                          const std::function<bool(const std::string&)>& is_known) {
   std::vector<std::string> found;
@@ -180,10 +196,11 @@ void ProcessTasks::shim_ended(const Key& key) {
     if (!std::exchange(task->has_ended, true)) ended_in_start();
     return;
   }
-  const Key ended = key;  // `key` may be the task's own
-  tasks_.erase(ended);
-  if (task_left_) task_left_(ended.first);
-  report(ended, end_left_in(folder_of(ended.first, ended.second)));
+  auto ended = tasks_.extract(key);  // `key` may be the task's own
+  ended.mapped().reset();
+  const auto& [gang, name] = ended.key();
+  if (task_left_) task_left_(gang);
+  report(ended.key(), end_left_in(folder_of(gang, name)));
 }
 
 void ProcessTasks::stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode) {

@@ -123,6 +123,10 @@ Result<RunningRecord> running_record_in(const TaskFolder& folder);
 std::vector<RunningTask> running_tasks_in(const std::filesystem::path& jobs_folder,
                                           const std::string& job_id, const Node& node);
 
+/// The ids of the jobs to which shims on this machine belong, by their command lines. Any process can
+/// feign one: running_tasks_in() has the locks. `proc`: /proc, or another folder in tests. I/O.
+std::vector<std::string> jobs_of_shims(const std::filesystem::path& proc);
+
 /// The ids of the jobs that have a folder there, and that `is_known` does not know. I/O.
 std::vector<std::string> unknown_jobs_in(
     const std::filesystem::path& jobs_folder,

@@ -37,6 +37,27 @@ TEST(ProcessTasks, ATaskWithNothingButAnExitRecordHasEnded) {
   EXPECT_EQ(end->status, job::ExitStatus{.code = 3});
 }
 
+TEST(JobsOfShims, AreNamedByTheirCommandLines) {
+  const base::TestFolder proc;
+  const auto run = [&](const std::string& pid, const std::string& line) {
+    std::filesystem::create_directory(proc / pid);
+    ASSERT_TRUE(base::write_file(proc / pid / "cmdline", line));
+  };
+  const auto words = [](const std::string& program, const std::string& argument) {
+    return program + '\0' + argument + '\0';
+  };
+  run("10", words("/usr/lib/muster/muster-shim", "/state/jobs/3k2x5m9q7w1z/1/main"));
+  run("11", words("muster-shim", "/state/jobs/aaaaaaaaaaaa/2/worker-0"));
+  run("12", words("muster-shim", "/elsewhere/aaaaaaaaaaaa/2/worker-1"));
+  run("13", words("muster-shim", "--inner"));
+  run("14", words("muster-shim", "/state/jobs/not-an-id/1/main"));
+  run("15", words("tail", "/state/jobs/bbbbbbbbbbbb/1/main"));
+  run("16", "");
+  run("self", words("muster-shim", "/state/jobs/cccccccccccc/1/main"));
+
+  EXPECT_EQ(jobs_of_shims(proc.path()), (std::vector<std::string>{"3k2x5m9q7w1z", "aaaaaaaaaaaa"}));
+}
+
 TEST(UnknownJobs, AreTheFoldersOfJobsThatNobodyKnows) {
   const base::TestFolder jobs;
   for (const char* folder : {"3k2x5m9q7w1z", "aaaaaaaaaaaa", "bbbbbbbbbbbb", "trees", "storage",
