@@ -389,7 +389,9 @@ class Allocation {
     waiting.ask->only_reserved = placed.only_reserved;
     waiting.held_by = placed.held_by;
     const bool none_is_open = placed.shortage && placed.shortage->nodes == 0;
-    if (std::exchange(waiting.ask->none_is_open, none_is_open) != none_is_open) {
+    const bool may_fit_now = waiting.ask->told_never && !never_verdict(pool_, gang);
+    if (may_fit_now) waiting.ask->told_never = false;
+    if (std::exchange(waiting.ask->none_is_open, none_is_open) != none_is_open || may_fit_now) {
       tell_anew(*waiting.ask);
     }
     return placed;

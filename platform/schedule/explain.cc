@@ -28,6 +28,17 @@ WaitVerdict project_verdict(const Pool& pool, const GangState& gang) {
           .reason = job::NoProject{.project = gang.gang.project, .has_children = is_known}};
 }
 
+std::optional<WaitVerdict> never_verdict(const Pool& pool, const GangState& gang) {
+  if (gang.home != nullptr) return std::nullopt;
+  std::optional<WaitVerdict> verdict;
+  for (const PoolEntry& entry : gang.entries) {
+    const std::optional<Shortage> shortage = entry.pool->nodes.could_never_hold(gang.gang);
+    if (!shortage || shortage->nodes == 0) return std::nullopt;
+    if (entry.pool == &pool) verdict = shortage_verdict(gang.gang, *shortage, false);
+  }
+  return verdict;
+}
+
 namespace {
 
 WaitVerdict reserved_verdict(const job::JobRef& held_by) {
@@ -45,8 +56,12 @@ WaitVerdict verdict_of(const Pool& pool, const WaitClass& waiting, const GangSta
       return reserved_verdict(waiting.held_by);
     case Constraint::kRoom:
     case Constraint::kTopology:
-      if (waiting.ask->shortage) return shortage_verdict(gang.gang, *waiting.ask->shortage, true);
-      break;
+      if (!waiting.ask->shortage) break;
+      if (auto never = never_verdict(pool, gang)) {
+        waiting.ask->told_never = true;
+        return *std::move(never);
+      }
+      return shortage_verdict(gang.gang, *waiting.ask->shortage, true);
     default:
       break;
   }
@@ -64,6 +79,7 @@ namespace {
 WaitVerdict fresh_verdict(const Cycle& cycle, Pool& pool, GangState& gang,
                           const WaitClass& waiting) {
   settle_books(pool);
+  if (auto never = never_verdict(pool, gang)) return *std::move(never);
   const PlacementRequest request = request_of(cycle.options, gang, pool, waiting.key.ask.counts);
   const auto refusal = pool.ledger.refuses(waiting.leaf, request.charge, gang.gang.preemptible);
   WaitVerdict verdict;

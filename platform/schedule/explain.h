@@ -3,6 +3,7 @@
 // Pure.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "job/fact.h"
@@ -17,6 +18,10 @@ WaitVerdict promise_verdict(const GangState& gang);
 /// The gang would start after these evictions.
 WaitVerdict after_evictions_verdict(const std::vector<Eviction>& evictions);
 WaitVerdict project_verdict(const Pool& pool, const GangState& gang);
+/// The gang does not even fit on the pool's nodes if nothing else runs there, nor on those of another
+/// pool that it may use: the nodes have changed since it was submitted. Nothing: it may fit, runs
+/// already, or a pool has no node at all for it, which shortage_verdict() reports.
+std::optional<WaitVerdict> never_verdict(const Pool& pool, const GangState& gang);
 /// The verdict of its class. REQUIRES: the constraint of the class is not kNone.
 WaitVerdict verdict_of(const Pool& pool, const WaitClass& waiting, const GangState& gang);
 

@@ -160,6 +160,7 @@ struct SharedRequest {
   std::optional<Shortage> shortage;   ///< why it does not fit now; nothing: unknown
   bool only_reserved = false;         ///< it fits, but only on reserved resources
   bool none_is_open = false;          ///< the last shortage: each node it may use is closed
+  bool told_never = false;            ///< the last reason: it fits on no empty nodes
   uint64_t consolidation_failed = 0;  ///< Pool::epoch at that time
 };
 
