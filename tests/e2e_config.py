@@ -1,6 +1,7 @@
 """A server and its configuration: settings and faults, a reload, the end of the server, and backups of its store."""
 
 import fcntl
+import hashlib
 import json
 import os
 import signal
@@ -72,10 +73,10 @@ class Faults(ServerTest):
         self.assertFalse(self.muster.state.exists())
 
     def test_a_named_file_that_does_not_exist_is_an_error(self):
-        ran = self.muster.run("server", "--config", "missing.yaml", code=None)
+        for command in ("server", "doctor"):
+            ran = self.muster.run(command, "--config", "missing.yaml", code=2)
 
-        self.assertNotEqual(ran.returncode, 0)
-        self.assertIn("missing.yaml", ran.stderr)
+            self.assertIn("missing.yaml", ran.stderr)
 
     def test_a_yaml_bomb_is_refused_at_once(self):
         levels = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
@@ -204,9 +205,14 @@ class Reload(ServerTest):
         self.assertEqual(self.certificate_at(tls_port(server)), self.der("one"))
 
         self.use("two")
-        self.reload(server, text, "read the configuration again")
+        log = self.reload(server, text, "read the configuration again")
 
         self.assertEqual(self.certificate_at(tls_port(server)), self.der("two"))
+        shown = hashlib.sha256(self.der("two")).hexdigest().upper()
+        shown = ":".join(shown[at:at + 2] for at in range(0, len(shown), 2))
+        self.assertIn(f"serves a new certificate, fingerprint sha256 {shown}\n", log)
+        # Without --config as well: the folder records which certificate its server uses.
+        self.assertEqual(self.muster.run("server", "--fingerprint").stdout, shown + "\n")
         for path in self.muster.work.glob("*.key"):
             path.unlink()
 

@@ -212,6 +212,9 @@ class Logins(SharedServerTest):
         ben.run("list")
         self.admin("user", "set", "ben", "--disable")
         ben.run("list", code=4)
+        # His session is valid again once he is enabled: it has not ended.
+        self.assertIn("could not be ended on the server: user 'ben' is disabled", ben.run("logout", code=4).stderr)
+        self.assertEqual(ada.run("logout").stdout.splitlines()[0], f"logged out of {self.url}")
 
     def test_logging_out_ends_the_session_on_the_server(self):
         ada, _ = self.two_teams()

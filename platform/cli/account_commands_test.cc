@@ -45,6 +45,26 @@ class SharedServer : public Cli {
     return text.str();
   }
 
+  /// As if the server had had another certificate at the login.
+  void pin_another_certificate() const {
+    std::string text = contexts();
+    text.replace(text.find(server_->fingerprint()), server_->fingerprint().size(),
+                 std::string(64, '0'));
+    std::ofstream(folder_ / "config/muster/contexts.json") << text;
+  }
+
+  /// The exit code of a request with `token` in no context.
+  int code_with(const std::string& token) const {
+    ::setenv("MUSTER_SERVER", server_->url().c_str(), 1);
+    ::setenv("MUSTER_FINGERPRINT", server_->fingerprint().c_str(), 1);
+    ::setenv("MUSTER_TOKEN", token.c_str(), 1);
+    const int code = muster({"list"}).code;
+    for (const char* name : {"MUSTER_SERVER", "MUSTER_FINGERPRINT", "MUSTER_TOKEN"}) {
+      ::unsetenv(name);
+    }
+    return code;
+  }
+
   /// The word of `text` that is a token.
   static std::string token_in(const std::string& text) {
     const size_t begin = text.find("muster_");
@@ -166,6 +186,61 @@ TEST_F(SharedServer, IsForgottenEvenIfItIsUnreachable) {
   EXPECT_EQ(outcome.code, 5);
   EXPECT_NE(outcome.err.find("muster token revoke ID"), std::string::npos) << outcome.err;
   EXPECT_EQ(contexts().find("muster_"), std::string::npos);
+}
+
+TEST_F(SharedServer, IsNotSaidToHaveEndedASessionIfItsCertificateIsAnother) {
+  ASSERT_EQ(log_in(server_->first_token()).code, 0);
+  const std::string session = token_in(contexts());
+  pin_another_certificate();
+
+  const Outcome outcome = muster({"logout"});
+
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_EQ(outcome.out.find("logged out"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.err.find("could not be ended on the server"), std::string::npos) << outcome.err;
+  EXPECT_EQ(contexts().find("muster_"), std::string::npos);
+  EXPECT_EQ(code_with(session), 0);
+}
+
+TEST_F(SharedServer, LogsOutASessionThatHasEndedAlready) {
+  ASSERT_EQ(log_in(server_->first_token()).code, 0);
+  ASSERT_EQ(muster({"token", "revoke", token_in(contexts()).substr(7, 12)}).code, 0);
+
+  const Outcome outcome = muster({"logout"});
+
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("logged out of")) << outcome.out;
+}
+
+TEST_F(SharedServer, KeepsTheSessionIfOnlyItsNewCertificateIsPinned) {
+  ASSERT_EQ(log_in(server_->first_token()).code, 0);
+  const std::string session = token_in(contexts());
+  pin_another_certificate();
+  EXPECT_EQ(muster({"list"}).code, 4);
+
+  const Outcome wrong =
+      muster({"login", server_->url(), "--name", "lab", "--fingerprint", std::string(64, '1')});
+  const Outcome pinned =
+      muster({"login", server_->url(), "--name", "lab", "--fingerprint", server_->fingerprint()});
+
+  EXPECT_EQ(wrong.code, 4);
+  EXPECT_NE(wrong.err.find("is not the pinned one"), std::string::npos) << wrong.err;
+  EXPECT_EQ(pinned.code, 0) << pinned.err;
+  EXPECT_TRUE(pinned.out.starts_with("kept the session")) << pinned.out;
+  EXPECT_EQ(token_in(contexts()), session);
+  EXPECT_EQ(muster({"list"}).code, 0);
+}
+
+TEST_F(SharedServer, EndsTheReplacedSessionAlthoughItsCertificateIsNew) {
+  ASSERT_EQ(log_in(server_->first_token()).code, 0);
+  const std::string first = token_in(contexts());
+  pin_another_certificate();
+
+  const Outcome again = log_in(server_->first_token());
+
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.err, "");
+  EXPECT_EQ(code_with(first), 4);
 }
 
 TEST_F(SharedServer, IsNotReplacedByALocalServerIfItIsUnreachable) {

@@ -183,8 +183,13 @@ Result<ServeOptions> read_file_of(const ServerSource& source) {
   std::error_code error;
   const bool is_there = !source.file.empty() && fs::exists(source.file, error);
   if (!is_there && !source.file_was_named) return ServeOptions{};
-  MUSTER_TRY(const std::string text, base::read_file(source.file, kMostConfig));
-  return parse_server_config(text, source.file.string(), source.file.parent_path(),
+  const auto text = base::read_file(source.file, kMostConfig);
+  if (!text) {
+    Error unreadable = text.error();
+    unreadable.code = ErrorCode::kInvalid;  // kNotFound would mean that a job is missing
+    return unreadable;
+  }
+  return parse_server_config(*text, source.file.string(), source.file.parent_path(),
                              source.file_was_named);
 }
 
@@ -284,7 +289,8 @@ ServerOrigin origin_of(const ServeOptions& options, bool is_service) {
   return {.config = options.config_was_named ? options.config.file.string() : "",
           .listens = !options.listen.empty(),
           .on_postgres = options.store.starts_with("postgres"),
-          .is_service = is_service};
+          .is_service = is_service,
+          .certificate = options.tls_certificate.value_or("").string()};
 }
 
 ServerOrigin origin_there(const ServeOptions& options, bool is_service,
@@ -298,10 +304,12 @@ ServerOrigin origin_there(const ServeOptions& options, bool is_service,
 const record::Table& table_of(const ServerOrigin*) {
   using record::field;
   static const record::Table table =
-      record::table<ServerOrigin>("ServerOrigin", {field<&ServerOrigin::config>("config"),
-                                                   field<&ServerOrigin::listens>("listens"),
-                                                   field<&ServerOrigin::on_postgres>("on_postgres"),
-                                                   field<&ServerOrigin::is_service>("is_service")})
+      record::table<ServerOrigin>(
+          "ServerOrigin",
+          {field<&ServerOrigin::config>("config"), field<&ServerOrigin::listens>("listens"),
+           field<&ServerOrigin::on_postgres>("on_postgres"),
+           field<&ServerOrigin::is_service>("is_service"),
+           field<&ServerOrigin::certificate>("certificate")})
           .as_answer(record::Unknown::kIgnored);
   return table;
 }
@@ -362,6 +370,19 @@ Result<void> note_origin(const fs::path& file, const ServerOrigin& origin) {
   }
   if (recorded_origin(file) == origin && fs::exists(file, error)) return {};
   return base::write_file(file, record::to_json(origin) + "\n");
+}
+
+fs::path certificate_file(const ServerSource& source, const ServeOptions& options,
+                          const Paths& paths) {
+  const bool is_named =
+      source.file_was_named ||
+      std::any_of(source.settings.begin(), source.settings.end(),
+                  [](const ServerSetting& setting) { return setting.key == "tls.certificate"; });
+  const ServerOrigin recorded = recorded_origin(paths.server_origin());
+  if (is_named || recorded.is_private()) {
+    return options.tls_certificate.value_or(paths.certificate());
+  }
+  return recorded.certificate.empty() ? paths.certificate() : fs::path(recorded.certificate);
 }
 
 ConfigChanges changes_between(const ServeOptions& before, const ServeOptions& after) {

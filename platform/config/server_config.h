@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "config/paths.h"
 #include "config/serve_options.h"
 
 namespace muster::config {
@@ -51,6 +52,9 @@ std::vector<base::Fault> contradictions(const ServeOptions& options);
 ServerSource with_usual_file(ServerSource source);
 
 /// Reads the file, if there is one, and applies the settings. I/O.
+///
+/// Errors: kInvalid: the file cannot be read, or was named and is missing; those of
+/// parse_server_config(); faults of the settings.
 Result<ServeOptions> read_server_options(const ServerSource& source);
 
 /// The values of the keys that an environment variable MUSTER_* can set, by variable and in one
@@ -67,6 +71,8 @@ struct ServerOrigin {
   bool listens = false;      ///< for a team
   bool on_postgres = false;  ///< its database
   bool is_service = false;   ///< a service manager started it
+  /// The file of the certificate that it uses; empty: its own, Paths::certificate().
+  std::string certificate = {};
 
   bool is_private() const { return config.empty() && !listens && !on_postgres; }
   bool operator==(const ServerOrigin&) const = default;
@@ -93,6 +99,11 @@ ServerOrigin recorded_origin(const std::filesystem::path& file);
 
 /// Notes the origin in `file`, or removes it if the server is private. I/O.
 Result<void> note_origin(const std::filesystem::path& file, const ServerOrigin& origin);
+
+/// The file of the certificate of a folder's server: the one that `source`, read as `options`, names,
+/// or else the one that the server there used last. I/O.
+std::filesystem::path certificate_file(const ServerSource& source, const ServeOptions& options,
+                                       const Paths& paths);
 
 /// Reads the options again from the same sources. Gets the reason if they cannot be applied.
 using ReadAgain = std::function<Result<ServeOptions>()>;

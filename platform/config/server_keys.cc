@@ -120,14 +120,15 @@ Keys limits() {
            .flag = "--request-rate",
            .type = "number",
            .fallback = "200",
-           .help = "requests per second of one token; the unix socket has no limit",
+           .help = "requests per second of one token, and of an address without a valid token; all "
+                   "tokens of a user have twice as many; the unix socket has no limit",
            .reloads = true},
           &ServeOptions::request_rate, read_rate),
       key({.name = "limits.request_burst",
            .flag = "--request-burst",
            .type = "number",
            .fallback = "400",
-           .help = "burst of requests of one token",
+           .help = "burst of requests of one token; all tokens of a user have twice as many",
            .reloads = true},
           &ServeOptions::request_burst, read_rate),
       key({.name = "limits.body_bytes",
@@ -154,14 +155,15 @@ Keys limits() {
            .flag = "--connections",
            .type = "count",
            .fallback = "1000",
-           .help = "maximum number of connections; more connections get status 503",
+           .help = "maximum number of connections; a further one takes the place of the oldest "
+                   "that has sent no valid token, or is closed",
            .reloads = true},
           &ServeOptions::connections, read_positive),
       key({.name = "limits.connections_of_address",
            .flag = "--connections-of-address",
            .type = "count",
            .fallback = "200",
-           .help = "maximum number of connections of one address",
+           .help = "maximum number of connections of one address, or of one IPv6 /64 network",
            .reloads = true},
           &ServeOptions::connections_of_address, read_positive),
       key({.name = "limits.request_timeout",
@@ -461,7 +463,8 @@ Keys notifying() {
            .type = "addresses",
            .fallback = "none",
            .help = "allowed receivers of notifications in private networks or on unusual ports: "
-                   "HOST, ADDRESS or NETWORK/BITS, each with an optional :PORT or :*",
+                   "HOST, ADDRESS or NETWORK/BITS, each with an optional :PORT or :* (an IPv6 "
+                   "address is in brackets then: [ADDRESS]:PORT)",
            .reloads = true},
           &ServeOptions::notify_allow, read_names),
       key({.name = "notify.allow_http",
@@ -533,9 +536,11 @@ Keys scheduling() {
   return {
       key({.name = "scheduler.packing",
            .flag = "--packing",
-           .type = "how",
+           .type = "fragmentation, pack or spread",
            .fallback = "fragmentation",
-           .help = "how nodes are chosen for jobs that fit on several",
+           .help =
+               "how nodes are chosen for jobs that fit on several: fragmentation: so that least "
+               "room becomes useless for usual jobs; pack: the fullest; spread: the emptiest",
            .choices = {"fragmentation", "pack", "spread"}},
           &ServeOptions::packing, read_packing),
       key({.name = "scheduler.stale_grace",
@@ -561,7 +566,7 @@ Keys scheduling() {
            .flag = "--decay",
            .type = "number",
            .fallback = "0",
-           .help = "weight of past use against a project"},
+           .help = "how strongly past use lowers a project's fair share; 0: not at all"},
           &ServeOptions::decay, read_decay),
   };
 }

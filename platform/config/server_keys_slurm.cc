@@ -49,7 +49,7 @@ ServerKeys meeting() {
           &ServeOptions::slurm_callback_bind, read_bind_address),
       key({.name = "slurm.shared",
            .flag = "--slurm-shared",
-           .type = "how",
+           .type = "auto, yes or no",
            .fallback = "auto: each node checks",
            .help = "whether nodes share the folder of the jobs, by NFS for example",
            .choices = {"auto", "yes", "no"}},

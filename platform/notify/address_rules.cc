@@ -245,8 +245,10 @@ Result<void> AddressRules::check(const Receiver& receiver, const IpAddress& addr
   const std::string place = receiver.host == http::to_string(address)
                                 ? receiver.host
                                 : receiver.host + " (" + http::to_string(address) + ")";
-  const std::string advice = "an administrator can allow it: notify.allow, as in \"" +
-                             receiver.host + ":" + std::to_string(receiver.port) + "\"";
+  const bool is_six = receiver.host.find(':') != std::string::npos;
+  const std::string host = is_six ? "[" + receiver.host + "]" : receiver.host;
+  const std::string advice = "an administrator can allow it: notify.allow, as in \"" + host + ":" +
+                             std::to_string(receiver.port) + "\"";
   if (const char* const kind = kind_of_inner(address)) {
     return Error{.code = ErrorCode::kRefused,
                  .what = "notifications to " + place + " are not allowed, because it is in " + kind,

@@ -42,7 +42,8 @@ class AddressRules {
   /// Only public addresses are allowed.
   AddressRules() = default;
   /// Each element of `allow` is HOST, ADDRESS or NETWORK/BITS, and may end with :PORT (:* allows
-  /// every port; without it, the usual ports). kInvalid has a fault for each invalid element.
+  /// every port; without it, the usual ports). An IPv6 address with a port is in brackets:
+  /// [fd00::1]:8443. kInvalid has a fault for each invalid element.
   static base::Result<AddressRules> of(const std::vector<std::string>& allow, bool allow_http);
 
   /// The checks that are possible before the name is resolved.

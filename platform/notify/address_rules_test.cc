@@ -62,6 +62,28 @@ TEST(AddressRules, NameTheRefusedAddressAndWhoCanAllowIt) {
             "an administrator can allow it: notify.allow, as in \"hooks.internal:443\"");
 }
 
+TEST(AddressRules, AdviseAnExceptionThatAllowsTheAddress) {
+  const struct {
+    const char* url;
+    const char* address;
+    const char* exception;
+  } cases[] = {
+      {"https://hooks.internal:8443/a", "10.1.2.3", "hooks.internal:8443"},
+      {"https://10.1.2.3/a", "10.1.2.3", "10.1.2.3:443"},
+      {"https://[fd00::1]:8443/", "fd00::1", "[fd00::1]:8443"},
+      {"https://[2606:4700::1111]:8443/", "2606:4700::1111", "[2606:4700::1111]:8443"},
+      {"https://[::ffff:127.0.0.1]:21110/", "::ffff:127.0.0.1", "[::ffff:127.0.0.1]:21110"},
+  };
+  for (const auto& [url, address, exception] : cases) {
+    const auto checked = AddressRules().check(*receiver_of(url), *ip_address_of(address));
+
+    ASSERT_FALSE(checked) << url;
+    EXPECT_TRUE(checked.error().advice.ends_with("\"" + std::string(exception) + "\""))
+        << checked.error().advice;
+    EXPECT_EQ(refusal({exception}, url, address), "") << url;
+  }
+}
+
 TEST(AddressRules, AllowOnlyTheExceptionsOfTheAdmin) {
   const struct {
     Texts allow;

@@ -307,15 +307,39 @@ std::string description() {
   return "muster login" + (known ? " on " + std::string(name.data()) : "");
 }
 
-/// Ends a session on the server if the server is reachable; otherwise the session expires by
-/// itself.
+/// Whether the server answered that the token has expired, was revoked, or its user was deleted.
+/// Other refusals, such as that of a disabled user or of another certificate, leave it valid.
+bool is_invalid_token(const Error& error) {
+  return base::detail_of<access::NotLoggedIn>(error) != nullptr;
+}
+
+/// Ends a session on the server. A session that has already ended is not an error.
+///
+/// Errors: the session is still valid, and expires by itself.
 Result<void> end_session(const Context& context) {
   MUSTER_TRY(const http::TlsEndpoint endpoint, endpoint_of(context));
   api::Client client(endpoint, context.token);
   auto ended = client.log_out();
-  // The token has expired, was revoked, or its user was deleted: the session has already ended.
-  if (!ended && ended.error().code == base::ErrorCode::kRefused) return {};
+  if (!ended && is_invalid_token(ended.error())) return {};
   return ended;
+}
+
+std::string how_to_end_session(const Context& context) {
+  return "it is valid until " + until(context.expires) +
+         "; end it on the server with: muster token list --user " + context.user +
+         ", muster token revoke ID";
+}
+
+/// Ends the session that a new one replaces. Both are of the same server, whose certificate may be
+/// a new one: it is verified as for the new session.
+void end_replaced_session(Context replaced, const Context& context) {
+  replaced.fingerprint = context.fingerprint;
+  replaced.ca_file = context.ca_file;
+  const auto ended = end_session(replaced);
+  if (ended) return;
+  std::cerr << "muster: warning: the earlier session could not be ended on the server: "
+            << ended.error().what << "\n  " << how_to_end_session(replaced) << "\n"
+            << std::flush;
 }
 
 Result<void> keep(const fs::path& folder, const Context& context) {
@@ -343,6 +367,31 @@ Result<Context> open_session(const fs::path& folder, Context context, const std:
   context.token = session.text;
   context.expires = session.token.expires;
   MUSTER_CHECK(keep(folder, context));
+  return context;
+}
+
+/// Whether only the verification of the server's certificate changes: the command brings no token,
+/// and the server, verified as `context` requires, accepts the session that the context has.
+Result<bool> continues_session(const LoginCommand& command, const Context& context,
+                               const Context* before) {
+  const bool brings_token = !command.token_file.empty() || command.token_stdin;
+  if (before == nullptr || brings_token) return false;
+  const bool is_verified_alike =
+      context.fingerprint == before->fingerprint && context.ca_file == before->ca_file;
+  if (is_verified_alike) return false;
+  MUSTER_TRY(const http::TlsEndpoint endpoint, endpoint_of(context));
+  const auto who = api::Client(endpoint, before->token).who_am_i();
+  if (who) return true;
+  if (is_invalid_token(who.error())) return false;
+  return who.error();
+}
+
+Result<Context> continue_session(const fs::path& folder, Context context, const Context& before) {
+  context.user = before.user;
+  context.token = before.token;
+  context.expires = before.expires;
+  MUSTER_CHECK(keep(folder, context));
+  MUSTER_CHECK(show("kept the session; the certificate of the server is verified anew\n"));
   return context;
 }
 
@@ -378,13 +427,16 @@ Result<int> execute(const LoginCommand& command, const Hooks&) {
   Interrupts interrupts;
   MUSTER_TRY(const bool trusted, settle_trust(context, interrupts));
   if (!trusted) return kExitInterrupted;
-  MUSTER_TRY(const auto token, token_to_log_in(command, interrupts));
-  if (!token) return kExitInterrupted;
-
   const Context* const before = contexts.find(context.name);
-  MUSTER_TRY(context, open_session(folder, context, *token));
-  // Ends the session that the new one replaces. If this fails, the old session expires by itself.
-  if (before != nullptr) static_cast<void>(end_session(*before));
+  MUSTER_TRY(const bool continues, continues_session(command, context, before));
+  if (continues) {
+    MUSTER_TRY(context, continue_session(folder, context, *before));
+  } else {
+    MUSTER_TRY(const auto token, token_to_log_in(command, interrupts));
+    if (!token) return kExitInterrupted;
+    MUSTER_TRY(context, open_session(folder, context, *token));
+    if (before != nullptr) end_replaced_session(*before, context);
+  }
   const std::vector<std::string> projects = projects_of(context);
   const std::optional<std::string> chosen = project_after_login(context.project, projects);
   if (chosen && *chosen != context.project) {
@@ -410,14 +462,12 @@ Result<int> execute(const LogoutCommand& command, const Hooks& hooks) {
   const auto ended = end_session(chosen);
   MUSTER_CHECK(forget_context(folder, chosen.name));
   const bool was_in_use = contexts.in_use == chosen.name;
-  MUSTER_CHECK(show("logged out of " + chosen.server + "\n" +
+  MUSTER_CHECK(show((ended ? "logged out of " + chosen.server : "removed " + chosen.name) + "\n" +
                     (was_in_use ? without_context_text(chosen.server) : "")));
   if (ended) return kExitDone;
   base::Error error = ended.error();
   error.what = "the session was removed here, but could not be ended on the server: " + error.what;
-  error.advice = "it is valid until " + until(chosen.expires) +
-                 "; end it on the server with: muster token list --user " + chosen.user +
-                 ", muster token revoke ID";
+  error.advice = how_to_end_session(chosen);
   return error;
 }
 
