@@ -115,7 +115,6 @@ class CopyingFiles(MusterTest):
             (["job:none/", "x"], 3, "there is no 'none'"),
             (["f", "job:none/"], 3, "there is no folder 'none/'"),
             (["f", "job:none/x"], 3, "there is no folder 'none/'"),
-            (["f", "f", "job:none"], 3, "there is no folder 'none/.'"),
             (["job:.", "f"], 4, "'f' is not a folder, and a folder cannot be copied there"),
             (["f", "x"], 2, "write JOB:PATH for a path in a job"),
             (["job:a", "job:b"], 2, "cannot copy from job to job"),
@@ -127,6 +126,16 @@ class CopyingFiles(MusterTest):
         for words, code, sentence in cases:
             with self.subTest(words=words):
                 self.assertIn(sentence, self.cp(*words, code=code).stderr)
+        # Of several sources, the missing folder is reported once.
+        for words, code, sentence in (
+                (["f", "f", "job:none"], 3, "muster: there is no folder 'none/'\n"),
+                (["f", "f", "job:none/"], 3, "muster: there is no folder 'none/'\n"),
+                (["job:fifo", "job:fifo", "none"], 3, "muster: there is no folder 'none'\n"),
+                (["job:fifo", "job:fifo", "none/"], 3, "muster: there is no folder 'none/'\n"),
+                (["job:fifo", "job:fifo", "f"], 4, "'f' is not a folder, and several files cannot be copied there")):
+            with self.subTest(words=words):
+                ran = self.cp(*words, code=code)
+                self.assertEqual(ran.stderr.count(sentence), 1, ran.stderr)
         self.assertEqual(tree_of(self.muster.work / "there" / ".."), before)
 
     def test_a_named_link_is_followed_and_others_stay_links(self):

@@ -281,6 +281,12 @@ class OtherObjects(DailyTest):
         for command in ("stop", "wait", "logs", "delete", "rerun"):
             self.assertIn("'nightly' is a schedule", self.muster.run(command, "nightly", code=3).stderr)
         self.assertIn("did you mean 'train'", self.muster.run("get", "trian", code=3).stderr)
+        for command in ("logs", "get", "stop", "metrics", "delete"):
+            self.assertIn("array 'train' has no member 44\n  the indexes of its members are 3-5",
+                          self.muster.run(command, "train[44]", code=3).stderr)
+        self.muster.run("wait", "train")
+        self.muster.run("delete", "train-4")
+        self.assertNotIn("has no member", self.muster.run("logs", "train-4", code=None).stderr)
 
 
 class Deleting(DailyTest):

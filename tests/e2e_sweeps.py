@@ -277,8 +277,12 @@ for step in range(1, int(os.environ["MUSTER_SWEEP_STEPS"]) + 1):
                         "--max-concurrent", 2, "--", "sleep", "infinity")
         self.assertIn("long-3", self.muster.run("submit", "single", "long-3", "--", "true", code=4).stderr)
         self.muster.run("sweep", "delete", "long", code=4)
-        self.muster.run("sweep", "stop", "long")
+        self.assertEqual(self.muster.run("sweep", "pause", "long").stdout, "paused long\n")
+        self.assertEqual(self.muster.run("sweep", "resume", "long").stdout, "resumed long\n")
+        self.assertRegex(self.muster.run("sweep", "stop", "long").stdout, r"\Astopping long: 2 of 3 started")
         self.muster.run("sweep", "wait", "long", "--timeout", "80s", code=1)
+        for action in ("pause", "resume"):
+            self.assertIn("sweep 'long' has ended", self.muster.run("sweep", action, "long", code=4).stderr)
         for job in self.muster.jobs():
             self.assertEqual(self.muster.ended(job["spec"]["name"])["phase"], "Stopped")
 

@@ -57,9 +57,9 @@ const Table& table_of(const SubscriptionRequest*) {
                    .max_length = 128,
                    .pattern = "^[a-z0-9*?-]*$"}),
        field<&SubscriptionRequest::labels>(
-           "labels",
-           {.help = "The job must have all of these labels.",
-            .schema = R"({"additionalProperties": {"type": "string"}, "maxProperties": 16})"}),
+           "labels", {.help = "The job must have all of these labels.",
+                      .schema = R"({"additionalProperties": {"type": "string"}})",
+                      .most_items = 16}),
        field<&SubscriptionRequest::with_lines>(
            "with_lines", {.help = "Also send the last lines of a failed job."}),
        field<&SubscriptionRequest::members>(

@@ -117,7 +117,8 @@ std::vector<record::Row> rows_of_search() {
           {.help = "The parameters by name. A name is that of an environment variable in any case.",
            .need = Need::kOnWire,
            .schema = R"({"propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$"},
-                         "minProperties": 1, "maxProperties": 100})"}),
+                         "minProperties": 1})",
+           .most_items = 100}),
       field<&SweepSpec::method>(
           "method", {.told = record::Told::kAlways,
                      .flag = {.name = "--method",

@@ -106,6 +106,22 @@ TEST(RandomSearch, KeepsTheValuesOfOtherParametersWhenOneIsAdded) {
   EXPECT_EQ(values_of(spec, 3).at("lr"), before);
 }
 
+TEST(RandomSearch, CoversRangesThatAreWiderThanTheLargestNumber) {
+  SweepSpec spec = valid_sweep();
+  spec.parameters = {{"log", {.low = 1e-160, .high = 1e160, .log = true}},
+                     {"real", {.low = -1e308, .high = 1e308}}};
+  constexpr int kDraws = 200;
+  int small = 0;
+  int negative = 0;
+  for (int number = 1; number <= kDraws; ++number) {
+    const Values values = values_of(spec, number);
+    small += *base::number_of<double>(values.at("log")) < 1 ? 1 : 0;
+    negative += *base::number_of<double>(values.at("real")) < 0 ? 1 : 0;
+  }
+  EXPECT_NEAR(small, kDraws / 2, 40);
+  EXPECT_NEAR(negative, kDraws / 2, 40);
+}
+
 TEST(RandomSearch, CoversEachKindOfRangeEvenly) {
   SweepSpec spec = valid_sweep();
   spec.parameters = {{"log", {.low = 1e-4, .high = 1, .log = true}},

@@ -93,6 +93,12 @@ std::string value_at(const Parameter& parameter, int64_t index) {
   return stepped_text(*parameter.low + static_cast<double>(index) * step, parameter);
 }
 
+/// A value between the ends of a range, whose distance may be larger than every double.
+double between(double low, double high, double uniform) {
+  const double distance = high - low;
+  return std::isfinite(distance) ? low + uniform * distance : std::lerp(low, high, uniform);
+}
+
 std::string value_drawn(const Parameter& parameter, double uniform) {
   if (const double count = count_of(parameter); count > 0) {
     return value_at(parameter, std::min(static_cast<int64_t>(uniform * count),
@@ -100,8 +106,8 @@ std::string value_drawn(const Parameter& parameter, double uniform) {
   }
   const double low = *parameter.low;
   const double high = *parameter.high;
-  const double value = parameter.log ? std::exp(std::log(low) + uniform * std::log(high / low))
-                                     : low + uniform * (high - low);
+  const double value = parameter.log ? std::exp(between(std::log(low), std::log(high), uniform))
+                                     : between(low, high, uniform);
   return drawn_text(std::clamp(value, low, high), parameter);
 }
 

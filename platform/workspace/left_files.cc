@@ -38,7 +38,14 @@ LeftFile::Kind file_kind(mode_t mode) {
   return S_ISSOCK(mode) ? LeftFile::Kind::kSocket : LeftFile::Kind::kDevice;
 }
 
+/// A job may set any time of the kernel's, also one that is no base::Time: then the nearest one.
 base::Time modified_at(const struct stat& status) {
+  using std::chrono::seconds;
+  constexpr auto kFirst = std::chrono::ceil<seconds>(base::Time::min());
+  constexpr auto kLast = std::chrono::floor<seconds>(base::Time::max());
+  const std::chrono::sys_time<seconds> second{seconds(status.st_mtim.tv_sec)};
+  if (second < kFirst) return base::Time::min();
+  if (second >= kLast) return base::Time::max();
   return base::Time(std::chrono::seconds(status.st_mtim.tv_sec) +
                     std::chrono::nanoseconds(status.st_mtim.tv_nsec));
 }

@@ -1,11 +1,13 @@
 #include "workspace/left_files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
 #include <map>
 
@@ -55,6 +57,20 @@ TEST_F(LeftFilesTest, AreListedByPathWithTheirSizes) {
   EXPECT_EQ(paths(), (std::vector<std::string>{"a.b", "a/z", "b", "two\nlines \x1b[31m\xff"}));
   EXPECT_EQ(listed->files[0].bytes, 4);
   EXPECT_EQ(listed->files[1].kind, LeftKind::kFile);
+}
+
+TEST_F(LeftFilesTest, ATimePastTheLastOneIsShownAsTheLastOne) {
+  // A file system may set an earlier time in place of these.
+  constexpr base::Time kOf2038{std::chrono::seconds(2'145'916'800)};
+  for (const time_t late : {time_t{9'223'372'036}, time_t{10'413'792'000}, time_t{1} << 35}) {
+    write("late", "");
+    const std::array<timespec, 2> times{timespec{.tv_sec = late, .tv_nsec = 999'999'999},
+                                        timespec{.tv_sec = late, .tv_nsec = 999'999'999}};
+    ASSERT_EQ(::utimensat(AT_FDCWD, (folder_ / "late").c_str(), times.data(), 0), 0);
+
+    EXPECT_GE(list_left(folder_, {})->files[0].modified, kOf2038);
+    EXPECT_GE(open_left(folder_, "late")->modified, kOf2038);
+  }
 }
 
 TEST_F(LeftFilesTest, AMissingFolderHasNoFiles) {

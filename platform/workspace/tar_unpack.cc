@@ -134,7 +134,7 @@ class TargetRules {
     const bool wants_folder = target_ != plain_ && !is_folder;
     if (last.empty() || last == "." || last == ".." || wants_folder) {
       return Error{.code = ErrorCode::kNotFound,
-                   .what = "there is no folder " + shown(target_),
+                   .what = "there is no folder " + shown_target(),
                    .advice = "create it first, or give another folder"};
     }
     const size_t slash = plain_.rfind('/');
@@ -154,9 +154,14 @@ class TargetRules {
   }
 
   Error cannot_use(int number) const {
-    Error error = base::system_error("cannot copy to " + shown(target_), number);
+    Error error = base::system_error("cannot copy to " + shown_target(), number);
     if (number == ENOTDIR) error.code = ErrorCode::kConflict;
     return error;
+  }
+
+  /// Without the "." of "x/.", which a copy of several files adds to the path that the user typed.
+  std::string shown_target() const {
+    return shown(target_.ends_with("/.") ? target_.substr(0, target_.size() - 1) : target_);
   }
 
   std::string target_;

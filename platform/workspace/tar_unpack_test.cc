@@ -113,6 +113,14 @@ TEST(UnpackTar, PutsTheRootWhereCpWould) {
   }
 }
 
+TEST(UnpackTar, NamesAMissingFolderWithoutTheDotOfSeveralSources) {
+  const TestFolder folder;
+  const Unpacked unpacked = unpack(file_tar(), {.target = (folder / "new/.").string()});
+  ASSERT_FALSE(unpacked.totals);
+  EXPECT_EQ(unpacked.totals.error().what,
+            "there is no folder '" + (folder / "new/").string() + "'");
+}
+
 TEST(UnpackTar, MergesIntoFoldersAndReplacesFilesOfTheSameName) {
   const TestFolder folder;
   fs::create_directories(folder / "name/sub");

@@ -110,7 +110,8 @@ const std::vector<ColumnOfRows>& all_columns() {
        [](const JobRow& row, const CellForm&) { return row.owner; }},
       {{"kind", "single, mpi, grpc, torch; or array, sweep, schedule"}, "KIND", false, kind_cell},
       {{"phase",
-        "Queued, Starting, Running, Succeeded, Failed, Stopped; of a schedule Active, Paused"},
+        "Queued, Starting, Running, Succeeded, Failed, Stopped; Unreadable (no valid record); of a "
+        "schedule Active, Paused"},
        "PHASE",
        false,
        phase_cell},

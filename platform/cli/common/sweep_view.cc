@@ -142,6 +142,12 @@ std::string sweep_line(const SweepSummary& sweep) {
          (best.empty() ? "" : "; best " + sweep.metric + ": " + best);
 }
 
+std::string sweep_stop_text(const SweepSummary& sweep) {
+  const bool is_stopped = sweep.phase == sweep::SweepPhase::kStopped;
+  return is_stopped ? "stopping " + sweep.name + ": " + trial_counts(sweep) + "\n"
+                    : sweep.name + " has ended: " + sweep_line(sweep) + "\n";
+}
+
 std::string sweep_page(const Sweep& sweep, base::Time now) {
   const SweepSummary& summary = sweep.summary;
   std::string page = fields(

@@ -21,6 +21,10 @@ std::string trial_counts(const sweep::SweepSummary& sweep);
 /// "Succeeded; 16 of 16 started, 1 completed, 15 stopped; best accuracy: 0.92 (lr-2)".
 std::string sweep_line(const sweep::SweepSummary& sweep);
 
+/// What a request to stop the sweep did: "stopping lr: 2 of 8 started, 2 active", or for a sweep that
+/// ended otherwise "lr has ended: Succeeded; 16 of 16 started, 16 completed".
+std::string sweep_stop_text(const sweep::SweepSummary& sweep);
+
 /// Fields, and the trials with their values, best first.
 std::string sweep_page(const sweep::Sweep& sweep, base::Time now);
 

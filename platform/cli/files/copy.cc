@@ -1,8 +1,10 @@
 // cp: copies files from tasks and to tasks.
 
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <iostream>
 #include <optional>
 #include <utility>
@@ -112,16 +114,17 @@ class Copying {
   Copying(Connection& connection, const CopyCommand& command)
       : connection_(connection), command_(command), to_(command.to) {
     // Several sources are copied into one existing folder: "x/." can only be a folder.
-    if (command.from.size() > 1) to_.path += "/.";
+    if (command.from.size() > 1) to_.path += to_.path.ends_with('/') ? "." : "/.";
   }
 
   Result<int> run() {
+    MUSTER_CHECK(check_folder_here());
     int code = kExitDone;
     for (const CopyPlace& from : command_.from) {
       const auto copied = from.is_here() ? send(from) : fetch(from);
       progress_.clear();
       if (interrupted_) return kExitInterrupted;
-      if (!copied && command_.from.size() == 1) return copied.error();
+      if (!copied && (command_.from.size() == 1 || no_target_)) return copied.error();
       if (!copied) std::cerr << safe_lines(error_text(copied.error())) << std::flush;
       const int its_code = copied ? kExitDone : exit_code_of(copied.error());
       if (code == kExitDone) code = its_code;
@@ -136,6 +139,23 @@ class Copying {
   }
 
  private:
+  /// Several sources need an existing folder: a local one is checked once, before the first copy.
+  Result<void> check_folder_here() const {
+    if (command_.from.size() == 1 || !command_.to.is_here()) return {};
+    const std::string path = workspace::shown(command_.to.path);
+    struct stat status{};
+    const bool is_there = ::stat(command_.to.path.c_str(), &status) == 0;
+    if (is_there && S_ISDIR(status.st_mode)) return {};
+    if (!is_there && errno != ENOENT) return base::system_error("cannot copy to " + path, errno);
+    return base::Error{
+        .code = is_there ? base::ErrorCode::kConflict : base::ErrorCode::kNotFound,
+        .what = is_there ? path +
+                               " is not a folder, and several files cannot be "
+                               "copied there"
+                         : "there is no folder " + path,
+        .advice = is_there ? "give a folder" : "create it first, or give another folder"};
+  }
+
   Result<void> fetch(const CopyPlace& from) {
     const api::CopyRequest request{.task = from.task, .path = from.path};
     MUSTER_TRY(const auto socket, open(from.job, request));
@@ -154,8 +174,13 @@ class Copying {
     }
     MUSTER_TRY(workspace::TarPacker packer, std::move(opened));
     const api::CopyRequest request{.task = to_.task, .path = to_.path, .into = true};
-    MUSTER_TRY(const auto socket, open(to_.job, request));
-    return add(copy_in(*socket, packer, handlers));
+    auto socket = open(to_.job, request);
+    no_target_ = !socket;
+    if (!socket) return std::move(socket).error();
+    auto sent = copy_in(**socket, packer, handlers);
+    // The source exists, so the task reports a missing folder of the target.
+    no_target_ = !sent && sent.error().code == base::ErrorCode::kNotFound;
+    return add(std::move(sent));
   }
 
   Result<std::unique_ptr<http::WebSocketClient>> open(const std::string& job,
@@ -195,6 +220,7 @@ class Copying {
   ProgressBar progress_;
   CopyTotals all_;
   bool interrupted_ = false;
+  bool no_target_ = false;  ///< every further copy would fail for the same reason
 };
 
 }  // namespace

@@ -207,10 +207,7 @@ Result<int> change_each(Connection& connection, const std::vector<std::string>& 
                  return change.of_sweep(client, name);
                }));
     if (!sweep) return std::move(job).error();
-    const bool is_stopped = sweep->summary.phase == sweep::SweepPhase::kStopped;
-    text += (is_stopped ? "stopping " + sweep->summary.name + ": " + trial_counts(sweep->summary)
-                        : sweep->summary.name + " has ended: " + sweep_line(sweep->summary)) +
-            "\n";
+    text += sweep_stop_text(sweep->summary);
     others.push_back(api::sweep_to_json(*sweep));
     return {};
   });

@@ -56,7 +56,7 @@ void read_changes_of_members(Reading& in, RerunCommand& command) {
     } else if (!number || *number < 0) {
       in.reader.fault("--set " + key, "needs a number of at least 0");
     } else {
-      (key == "array.max_running" ? command.max_running : command.max_failures) = *number;
+      (key == "array.max_running" ? command.max_running : command.max_failures) = number;
     }
   }
 }

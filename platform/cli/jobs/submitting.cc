@@ -280,7 +280,7 @@ void warn_of_small_quota(Connection& connection, const job::Job& job) {
 
 /// "flag; the file has 2".
 std::string changed_from(const spec::ChangedValue& change, const std::string& origin) {
-  const std::string by = change.by_setting ? "--set" : "flag";
+  std::string by = change.by_setting ? "--set" : "flag";
   if (!change.value.left) return by;
   const std::string value = value_words(change.value.left);
   return by + "; " + (change.was_given ? origin + " has " : "the default is ") +

@@ -146,6 +146,8 @@ class SpecFile {
   }
 
   void report_invalid() {
+    // The rest of the file was not read.
+    if (faults_.size() >= record::kMostFaults) return;
     // A field that could not be read still has its default. What is wrong with that default is not
     // reported, because the user did not write it.
     std::vector<Fault> unread = faults_;

@@ -174,6 +174,27 @@ std::string flag_of_secret(const job::JobSpec& spec, const std::string& field) {
   return spec.secrets[index].file.empty() ? "--secret" : "--secret-file";
 }
 
+/// The flag for a fault of "volumes", or for one such as "volumes[2].target".
+std::string flag_of_volumes(const job::JobSpec& spec, const std::string& field,
+                            const FlagReader& reader) {
+  const auto is_artifacts = [](const job::Volume& volume) {
+    return volume.kind == job::Volume::Kind::kArtifacts;
+  };
+  constexpr std::string_view kList = "volumes[";
+  const std::vector<job::Volume>& all = spec.volumes;
+  const bool all_are_artifacts = field.starts_with(kList)
+                                     ? is_artifacts(all[std::stoul(field.substr(kList.size()))])
+                                     : std::all_of(all.begin(), all.end(), is_artifacts);
+  return all_are_artifacts && reader.has("--artifacts") ? "--artifacts" : "--volume";
+}
+
+std::string flag_of_fault(const job::JobSpec& spec, const std::string& field,
+                          const FlagReader& reader) {
+  if (field.starts_with("secrets")) return flag_of_secret(spec, field);
+  if (field.starts_with("volumes")) return flag_of_volumes(spec, field, reader);
+  return flag_of_spec_field(field);
+}
+
 /// `settings`: the faults of --set.
 void check(const job::JobSpec& spec, std::vector<base::Fault> settings, FlagReader& reader) {
   // A flag that could not be read still has its default. What is wrong with that default is not
@@ -184,9 +205,7 @@ void check(const job::JobSpec& spec, std::vector<base::Fault> settings, FlagRead
   std::vector<base::Fault>& faults = settings;
   faults.insert(faults.end(), unread.faults().begin(), unread.faults().end());
   for (const base::Fault& fault : job::validate(spec)) {
-    const bool is_secret = fault.field.starts_with("secrets");
-    std::string flag =
-        is_secret ? flag_of_secret(spec, fault.field) : flag_of_spec_field(fault.field);
+    std::string flag = flag_of_fault(spec, fault.field, reader);
     if (flag == "--min-workers" && workers_unread) continue;
     if (flag == "--resize" && unread.is_at_fault("--parameter-servers")) continue;
     if (flag == "--workers" && reader.has("--max-workers")) flag = "--max-workers";

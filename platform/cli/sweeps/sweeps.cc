@@ -529,13 +529,28 @@ Result<int> execute(const SweepWaitCommand& command, const Hooks& hooks) {
   }
 }
 
+namespace {
+
+/// What a command did to a sweep. `action`: "stop", "pause", "resume".
+std::string sweep_change_text(const std::string& action, const sweep::SweepSummary& sweep) {
+  if (action == kSweepStop) return sweep_stop_text(sweep);
+  return (action == kSweepPause ? "paused " : "resumed ") + sweep.name + "\n";
+}
+
+}  // namespace
+
 Result<int> execute(const SweepChangeCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks, command.project));
-  return for_each_name(command.names, [&](const std::string& name) -> Result<void> {
-    MUSTER_CHECK(connection.call(
-        [&](api::Client& client) { return client.change_sweep(name, command.action); }));
+  std::string text;
+  const int code = for_each_name(command.names, [&](const std::string& name) -> Result<void> {
+    MUSTER_TRY(const sweep::Sweep changed, connection.call([&](api::Client& client) {
+      return client.change_sweep(name, command.action);
+    }));
+    text += sweep_change_text(command.action, changed.summary);
     return {};
   });
+  MUSTER_CHECK(show(text));
+  return code;
 }
 
 Result<int> execute(const SweepDeleteCommand& command, const Hooks& hooks) {

@@ -195,6 +195,17 @@ TEST(SweepTable, ShowsOneRowForASweep) {
             "lr    default  asha    Running    3/16  accuracy  0.92  lr-2   1m30s\n");
 }
 
+TEST(SweepStopText, DiffersForASweepThatHasEnded) {
+  sweep::SweepSummary summary = shown_sweep().summary;
+  summary.phase = sweep::SweepPhase::kStopped;
+  EXPECT_EQ(sweep_stop_text(summary),
+            "stopping lr: 3 of 16 started, 1 paused, 1 completed, 1 failed\n");
+  summary.phase = sweep::SweepPhase::kSucceeded;
+  EXPECT_EQ(sweep_stop_text(summary),
+            "lr has ended: Succeeded; 3 of 16 started, 1 paused, 1 completed, 1 failed; best "
+            "accuracy: 0.92 (lr-2)\n");
+}
+
 TEST(RerunCommand, RunsTheTrialToItsEnd) {
   const sweep::Sweep sweep = shown_sweep();
   EXPECT_EQ(rerun_command(sweep, sweep.trials.front()),

@@ -139,7 +139,7 @@ Result<void> Hosts::connect(const ContainerEngineOptions& options) {
         loop_, how, options.patience, [this] { changed(); }, options.pace, options.owner));
     hosts_[how.name] = std::make_unique<HeldHost>(loop_, *connections_.back(), how, options.owner);
   }
-  const auto met = meet(loop_, connections_, options.patience.meeting);
+  auto met = meet(loop_, connections_, options.patience.meeting);
   if (!met && met.error().code == ErrorCode::kInvalid) return met;
   if (!met) base::log_warning(met.error().what + "; jobs wait until a host answers");
   for (const auto& [name, host] : hosts_) {

@@ -179,7 +179,7 @@ void SlurmJobWatch::report_state(const GangPointer& gang, std::optional<job::Slu
   if (gang->stage != Stage::kAllocated || gang->record.given_back || gang->record.taken) return;
   if (gang->reported_state == state) return;
   gang->reported_state = state;
-  reports_.announce(gang->gang, AllocationStateChange{std::move(state)});
+  reports_.announce(gang->gang, AllocationStateChange{state});
 }
 
 void SlurmJobWatch::controller_away() {

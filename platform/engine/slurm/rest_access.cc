@@ -264,9 +264,9 @@ Result<std::string> RestToken::made_by(Result<ProgramEnd> end) const {
 /// A handler may call get() again, or destroy this object.
 void RestToken::answer(const Result<std::string>& result) {
   const std::weak_ptr<bool> alive = alive_;
-  const Result<std::string> kept = result;
+  const auto kept = std::make_shared<const Result<std::string>>(result);
   for (const auto& then : std::exchange(waiting_, {})) {
-    if (!alive.expired()) then(kept);
+    if (!alive.expired()) then(*kept);
   }
 }
 
