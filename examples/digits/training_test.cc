@@ -52,7 +52,7 @@ TEST(Progress, WritesAnEpochAsALine) {
   EXPECT_EQ(epoch_text(report, 40),
             "epoch  3/40  loss 0.5000  train  87.50 %  test  93.75 %     17280 images/s");
   EXPECT_EQ(epoch_text(kLate, 2),
-            "epoch 2/2  loss      -  train      - %  test  65.63 %         - images/s");
+            "epoch 2/2  loss      -  train      - %  test  65.62 %         - images/s");
 }
 
 TEST(Progress, WritesTheOutcomeAsLines) {

@@ -70,7 +70,7 @@ class SharedServer : public Cli {
     const size_t begin = text.find("muster_");
     return begin == std::string::npos
                ? ""
-               : text.substr(begin, text.find_first_of(" \n", begin) - begin);
+               : text.substr(begin, text.find_first_of(" \n\"", begin) - begin);
   }
 };
 

@@ -49,7 +49,8 @@ const Task& task_with_exit_code(const Job& job) {
 base::Time end_of_last_attempt(const Job& job, base::Time now) {
   std::optional<base::Time> last;
   for (const Task& task : job.tasks) {
-    if (task.started && !task.ended) return now;
+    const bool is_unknown = !task.ended || *task.ended == base::Time{};
+    if (task.started && is_unknown) return now;
     if (task.ended) last = std::max(last.value_or(*task.ended), *task.ended);
   }
   if (!last) return now;

@@ -69,7 +69,6 @@ Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::O
       unreadable_(parts.engine, jobs_, book_),
       retention_(parts.loop, parts.clock, parts.engine, jobs_),
       arrays_(make_arrays()),
-      log_searches_(std::make_shared<logs::LogSearches>(parts_.loop)),
       schedules_(make_schedules()),
       measurements_(std::make_unique<logs::MetricBook>(parts.loop, parts.engine)),
       progress_(std::make_unique<logs::ProgressBook>(parts.loop, parts.engine)),
@@ -371,8 +370,8 @@ std::unique_ptr<logs::LogFollower> Controller::follow_logs(const std::string& na
       .get = [this, id] { return jobs_.with_id(id); },
       .watch = [this,
                 id](std::function<void()> changed) { return jobs_.watch(id, std::move(changed)); }};
-  return std::make_unique<logs::LogFollower>(parts_.loop, parts_.engine, std::move(followed), query,
-                                             log_searches_);
+  return std::make_unique<logs::LogFollower>(parts_.loop, parts_.engine, std::move(followed),
+                                             query);
 }
 
 Result<std::unique_ptr<engine::LogCursor>> Controller::open_log(const std::string& id, int attempt,

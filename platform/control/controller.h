@@ -56,7 +56,6 @@
 
 namespace muster::logs {
 class LogFollower;
-class LogSearches;
 class MetricBook;
 class ProgressBook;
 }  // namespace muster::logs
@@ -292,7 +291,6 @@ class Controller {
   UnreadableJobs unreadable_;
   RetentionKeeper retention_;
   std::unique_ptr<Arrays> arrays_;
-  std::shared_ptr<logs::LogSearches> log_searches_;
   Schedules schedules_;
   std::unique_ptr<logs::MetricBook> measurements_;
   std::unique_ptr<logs::ProgressBook> progress_;

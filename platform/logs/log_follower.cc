@@ -14,10 +14,10 @@ namespace {
 
 // How much one step reads; between two steps the loop does other work.
 constexpr size_t kStepBytes = 256 << 10;
-// The same when lines are searched, which takes longer than reading them.
+// The same when lines are searched for a plain text, and for a pattern, which take far longer than
+// reading them.
 constexpr size_t kSearchedStepBytes = 32 << 10;
-// How long a step matches lines with a pattern. A single line may take longer.
-constexpr std::chrono::milliseconds kSearchedStepTime{2};
+constexpr size_t kMatchedStepBytes = 4 << 10;
 // A line without a newline is delivered once this much was printed after it. A reader that
 // continues from a position reads no more than this again.
 constexpr uint64_t kStaleBytes = 1 << 20;
@@ -34,25 +34,12 @@ std::shared_ptr<const job::LogPattern> pattern_of(const job::LogQuery& query) {
   return pattern ? std::make_shared<const job::LogPattern>(*std::move(pattern)) : nullptr;
 }
 
-LogSearches::IsOver begin_timed_step() {
-  return [end = std::chrono::steady_clock::now() + kSearchedStepTime] {
-    return std::chrono::steady_clock::now() >= end;
-  };
+size_t step_bytes(const job::LogPattern* only) {
+  if (only == nullptr) return kStepBytes;
+  return only->states() == 0 ? kSearchedStepBytes : kMatchedStepBytes;
 }
 
 }  // namespace
-
-LogSearches::LogSearches(base::EventLoop& loop, std::function<IsOver()> begin_step)
-    : loop_(loop), begin_step_(begin_step ? std::move(begin_step) : begin_timed_step) {}
-
-void LogSearches::add(const std::string& project, std::function<void()> step) {
-  turns_.add(project, [&loop = loop_, step = std::move(step)](base::Turns::Done done) {
-    loop.post([step, done = std::move(done)] {
-      step();
-      done();
-    });
-  });
-}
 
 /// The log of one task: its cursor, its unfinished lines, and its next frame.
 struct LogFollower::Source {
@@ -65,7 +52,6 @@ struct LogFollower::Source {
   bool has_frame = false;
   bool damaged = false;       ///< reading has ended; a notice in the log reports it
   bool damage_shown = false;  ///< an earlier reader delivered that notice
-  size_t taken = 0;           ///< bytes of `frame` that earlier steps have read
   bool starved = false;       ///< its next frame could not be read for lack of a resource
   bool may_have_more = true;  ///< it may have grown since its end was reached
   bool is_live = false;       ///< its end was reached: its next frames were printed since then
@@ -109,18 +95,16 @@ struct LogFollower::Source {
       damage_shown = false;  // an earlier reader could not read this frame
     }
     has_frame = false;
-    taken = 0;
   }
 };
 
 LogFollower::LogFollower(base::EventLoop& loop, engine::Engine& engine, FollowedJob job,
-                         job::LogQuery query, std::shared_ptr<LogSearches> searches)
+                         job::LogQuery query)
     : loop_(loop),
       engine_(engine),
       job_(std::move(job)),
       query_(std::move(query)),
       only_(pattern_of(query_)),
-      searches_(searches ? std::move(searches) : std::make_shared<LogSearches>(loop)),
       tail_(static_cast<size_t>(std::max(0, query_.tail.value_or(0)))),
       in_tail_(query_.tail.has_value()) {
   job_watch_ = job_.watch([this] {
@@ -146,14 +130,11 @@ void LogFollower::pull(Deliver deliver) {
 /// Reads in a later turn of the loop, once.
 void LogFollower::wait() {
   if (!deliver_ || std::exchange(posted_, true)) return;
-  auto step = [this, alive = std::weak_ptr<bool>(alive_)] {
+  loop_.post([this, alive = std::weak_ptr<bool>(alive_)] {
     if (alive.expired()) return;
     posted_ = false;
     if (deliver_) advance();
-  };
-  if (only_ == nullptr) return loop_.post(std::move(step));
-  const Job* const job = job_.get();
-  searches_->add(job == nullptr ? "" : job->spec.project, std::move(step));
+  });
 }
 
 void LogFollower::advance() {
@@ -166,7 +147,7 @@ void LogFollower::advance() {
   // The log is complete once the job has ended: it is read to its end before the end is delivered.
   if (over || !query_.follow) expect_more();
   if (read_some()) {
-    if (ready_.empty() || unfinished_ != nullptr) return wait();
+    if (ready_.empty()) return wait();
     return this->deliver(false);
   }
   if (lacks_resources()) {
@@ -207,7 +188,7 @@ void LogFollower::await_rest_of_lines() {
   partial_timer_ = loop_.after(kPartialPause, [this] {
     partial_timer_.reset();
     flush_waiting();
-    if (deliver_ && !ready_.empty() && unfinished_ == nullptr) return this->deliver(false);
+    if (deliver_ && !ready_.empty()) return this->deliver(false);
     const bool has_grown = std::any_of(sources_.begin(), sources_.end(), [](const auto& source) {
       return source->at > source->awaited;
     });
@@ -342,30 +323,15 @@ std::pair<LogFollower::Source*, base::Time> LogFollower::earliest() {
 
 /// Reads one step. True: more can be read now.
 bool LogFollower::read_some() {
-  size_t left = only_ == nullptr ? kStepBytes : kSearchedStepBytes;
-  limit_ = only_ == nullptr ? nullptr : searches_->begin_step();
-  step_is_over_ = false;
-  if (unfinished_ != nullptr) {
-    left -= std::min(left, unfinished_->frame.bytes.size() - unfinished_->taken);
-    read_frame(*unfinished_);
-  }
-  const bool skips_turns = step_is_over_ || std::exchange(turns_were_cut_, false);
-  if (lags_ && !skips_turns) {
-    left -= read_turns(left / 2);
-    turns_were_cut_ = step_is_over_;
-  }
-  while (left > 0 && !step_is_over_) {
+  size_t left = step_bytes(only_.get());
+  if (lags_) left -= read_turns(left / 2);
+  while (left > 0) {
     const auto [source, next] = earliest();
     lags_ = source != nullptr && query_.follow && !in_tail_;
     if (source == nullptr) return false;
     left -= read_up_to(*source, next, left);
   }
   return true;
-}
-
-bool LogFollower::ask_whether_step_is_over() {
-  step_is_over_ = step_is_over_ || (limit_ && limit_());
-  return step_is_over_;
 }
 
 /// The tasks print faster than the log is read: reads some of each task. In the order of time alone,
@@ -382,16 +348,10 @@ size_t LogFollower::read_turns(size_t most) {
       ready.push_back(source.get());
     }
   }
-  if (ready.empty()) return 0;
-  // Where a step was over, the next one goes on with the other tasks.
-  std::rotate(ready.begin(), ready.begin() + turns_taken_ % ready.size(), ready.end());
   size_t bytes = 0;
   for (Source* const source : ready) {
     bytes += read_up_to(*source, until, std::max<size_t>(1, most / ready.size()));
-    ++turns_taken_;
-    if (step_is_over_) return std::min(bytes, most);
   }
-  turns_taken_ = 0;
   return std::min(bytes, most);
 }
 
@@ -401,14 +361,11 @@ size_t LogFollower::read_up_to(Source& source, base::Time next, size_t most) {
   do {
     bytes += engine::kFrameHeader + source.frame.bytes.size();
     read_frame(source);
-  } while (!ask_whether_step_is_over() && bytes < most && source.peek() &&
-           source.frame.time <= next);
+  } while (bytes < most && source.peek() && source.frame.time <= next);
   return std::min(bytes, most);
 }
 
-/// Reads the source's frame, or the rest of it, or a part of it if the step is over then.
 void LogFollower::read_frame(Source& source) {
-  unfinished_ = nullptr;
   const auto emit = [&](const RunSplitter::Run& run) { take(source, run); };
   if (source.damaged) {
     source.splitter.flush(true, emit);
@@ -416,12 +373,7 @@ void LogFollower::read_frame(Source& source) {
   } else if (source.frame.cut > 0) {
     take_cut(source);
   } else if (is_shown(source.frame)) {
-    source.taken = source.splitter.add_some(source.frame, emit, source.at, source.taken,
-                                            [this] { return ask_whether_step_is_over(); });
-    if (source.taken < source.frame.bytes.size()) {
-      unfinished_ = &source;
-      return;
-    }
+    source.splitter.add(source.frame, emit, source.at);
   }
   source.leave_frame();
   // After each frame, so that all readers find a line stale at the same offset.

@@ -6,8 +6,7 @@
 // byte after that position once, though it may divide the bytes into other runs.
 //
 // On the EventLoop's thread. It reads in small steps and only on request, so neither a log of
-// gigabytes nor a slow reader costs memory or blocks the loop. Lines are matched with a pattern for
-// two milliseconds at a time, by one follower at a time: see LogSearches.
+// gigabytes nor a slow reader costs memory or blocks the loop.
 #pragma once
 
 #include <functional>
@@ -16,7 +15,6 @@
 #include <vector>
 
 #include "base/event_loop.h"
-#include "base/turns.h"
 #include "engine/engine.h"
 #include "job/job.h"
 #include "job/log_record.h"
@@ -33,28 +31,6 @@ struct FollowedJob {
   std::function<std::shared_ptr<void>(std::function<void()> changed)> watch;
 };
 
-/// The searches of all followers of a server. A line may take milliseconds, so in one turn of the
-/// loop one follower alone matches lines, and stops within a frame when its time is over. The
-/// projects whose logs are searched take turns.
-class LogSearches {
- public:
-  /// Called after each line; true: the step is over.
-  using IsOver = std::function<bool()>;
-
-  /// `begin_step`: called at the beginning of each step; empty: a step lasts two milliseconds.
-  explicit LogSearches(base::EventLoop& loop, std::function<IsOver()> begin_step = nullptr);
-
-  /// Calls `step` in a later turn of the loop, when it is the turn of the project.
-  void add(const std::string& project, std::function<void()> step);
-  /// To be called by a step.
-  IsOver begin_step() const { return begin_step_(); }
-
- private:
-  base::EventLoop& loop_;
-  std::function<IsOver()> begin_step_;
-  base::Turns turns_;
-};
-
 class LogFollower {
  public:
   /// Receives the next records, possibly none; `batch` is valid during the call. `end`: the log is
@@ -62,9 +38,8 @@ class LogFollower {
   using Deliver = std::function<void(const job::LogBatch& batch, bool end)>;
 
   /// A job that is deleted meanwhile ends the log. What `job` refers to must outlive the follower,
-  /// as must the loop and the engine. `searches`: shared by all followers; nullptr: its own.
-  LogFollower(base::EventLoop& loop, engine::Engine& engine, FollowedJob job, job::LogQuery query,
-              std::shared_ptr<LogSearches> searches = nullptr);
+  /// as must the loop and the engine.
+  LogFollower(base::EventLoop& loop, engine::Engine& engine, FollowedJob job, job::LogQuery query);
   ~LogFollower();
 
   /// Continues from there instead of the beginning; the query's tail is ignored. REQUIRES: nothing
@@ -89,7 +64,6 @@ class LogFollower {
   bool go_to(Source& source, const LogPosition::Source& place) const;
   void expect_more();
   bool read_some();
-  bool ask_whether_step_is_over();
   size_t read_turns(size_t most);
   size_t read_up_to(Source& source, base::Time next, size_t most);
   void read_frame(Source& source);
@@ -115,13 +89,6 @@ class LogFollower {
   FollowedJob job_;
   job::LogQuery query_;
   std::shared_ptr<const job::LogPattern> only_;  ///< from query_.grep
-  std::shared_ptr<LogSearches> searches_;
-  LogSearches::IsOver limit_;  ///< of the present step; empty: the bytes alone limit it
-  bool step_is_over_ = false;  ///< because of limit_
-  Source* unfinished_ =
-      nullptr;                   ///< a step ended within its frame; no position is known until then
-  bool turns_were_cut_ = false;  ///< a step was over in read_turns(), so the next one leaves it out
-  size_t turns_taken_ = 0;       ///< by tasks in such steps
   LogPosition from_;
   int opened_attempts_ = 0;   ///< attempts up to this one have all sources open
   int settled_attempts_ = 0;  ///< attempts up to this one are delivered completely

@@ -75,21 +75,18 @@ class Follower : public testing::Test {
   }
 
   /// The bytes up to the end of the log.
-  std::string read(const job::LogQuery& query, std::optional<LogPosition> from = {},
-                   std::shared_ptr<LogSearches> searches = nullptr) {
+  std::string read(const job::LogQuery& query, std::optional<LogPosition> from = {}) {
     last_position_ = {};
-    delivered_.clear();
     LogFollower follower(
         loop_, engine_,
         {.get = [this] { return &job_; },
          .watch = [](const std::function<void()>&) { return std::shared_ptr<void>(); }},
-        query, std::move(searches));
+        query);
     if (from) follower.resume(*from);
     std::string text;
     LogFollower::Deliver take = [&](const job::LogBatch& batch, bool end) {
       text += batch.bytes();
       last_position_ = follower.position();
-      delivered_.emplace_back(text, last_position_);
       if (end) return loop_.stop();
       follower.pull(take);
     };
@@ -102,8 +99,6 @@ class Follower : public testing::Test {
   ScriptedEngine engine_{loop_};
   job::Job job_;
   LogPosition last_position_;  ///< of the last read()
-  /// Of the last read(): all bytes up to each delivery, and the position after it.
-  std::vector<std::pair<std::string, LogPosition>> delivered_;
 };
 
 TEST_F(Follower, ReadsOnWhenALackOfDescriptorsHasPassed) {
@@ -201,63 +196,6 @@ TEST_F(Follower, NamesNoHostForARankWhoseOutputPassedThroughALauncher) {
   EXPECT_EQ(hosts("worker-0"), "d-worker-0;d-worker-0;");
   job_.spec.leader_slots = 1;
   EXPECT_EQ(hosts("launcher"), "d-launcher;d-launcher;") << "it has a rank of its own";
-}
-
-/// Searches whose steps are over after each line.
-std::shared_ptr<LogSearches> searches_by_line(base::EventLoop& loop, size_t& steps) {
-  return std::make_shared<LogSearches>(loop, [&steps] {
-    ++steps;
-    return [] { return true; };
-  });
-}
-
-TEST_F(Follower, ContinuesWithinAFrameWhenAStepIsOver) {
-  const Answers log{frame_of("a1\nb2\na3\nb"), frame_of("4 a4\na5\nb6\na7")};
-  const std::string wanted = "a1\na3\nb4 a4\na5\na7\n";
-  for (const bool follow : {true, false}) {
-    size_t steps = 0;
-    engine_.scripts["main"] = {log};
-    EXPECT_EQ(read({.follow = follow, .grep = "a[0-9]"}, {}, searches_by_line(loop_, steps)),
-              wanted);
-    EXPECT_GE(steps, 6U) << "a step for each line";
-    // A position within a frame would show lines twice, or not at all.
-    const auto delivered = delivered_;
-    for (const auto& [text, position] : delivered) {
-      engine_.scripts["main"] = {log};
-      EXPECT_EQ(text + read({.grep = "a[0-9]"}, position, searches_by_line(loop_, steps)), wanted);
-    }
-  }
-  size_t steps = 0;
-  engine_.scripts["main"] = {log};
-  EXPECT_EQ(read({.grep = "a[0-9]", .tail = 2}, {}, searches_by_line(loop_, steps)), "a5\na7\n");
-}
-
-TEST_F(Follower, SearchesOfOneProjectDelayThoseOfAnotherByOneStep) {
-  size_t steps = 0;
-  const auto searches = searches_by_line(loop_, steps);
-  job::Job other = job_;
-  other.spec.project = "other";
-  std::string order;
-  size_t ended = 0;
-  std::vector<std::unique_ptr<LogFollower>> followers;
-  std::vector<LogFollower::Deliver> takes(4);
-  for (size_t i = 0; i < takes.size(); ++i) {
-    const bool is_other = i + 1 == takes.size();
-    engine_.scripts["main"].push_back({frame_of("a\n"), frame_of("a\n"), frame_of("a\n")});
-    followers.push_back(std::make_unique<LogFollower>(
-        loop_, engine_,
-        FollowedJob{.get = [&, is_other] { return is_other ? &other : &job_; },
-                    .watch = [](const auto&) { return std::shared_ptr<void>(); }},
-        job::LogQuery{.grep = "[a]"}, searches));
-    takes[i] = [&, i, is_other](const job::LogBatch& batch, bool end) {
-      if (!batch.empty()) order += is_other ? 'o' : 'j';
-      if (!end) return followers[i]->pull(takes[i]);
-      if (++ended == takes.size()) loop_.stop();
-    };
-  }
-  for (size_t i = 0; i < takes.size(); ++i) followers[i]->pull(takes[i]);
-  loop_.run();
-  EXPECT_EQ(order, "jjojojojjjjj");
 }
 
 TEST_F(Follower, ReadsTheOtherLogsBesideADamagedOne) {

@@ -41,18 +41,11 @@ bool RunSplitter::shows(const Key& key, std::string_view line) const {
 }
 
 void RunSplitter::add(const engine::LogFrame& frame, const Emit& emit, uint64_t at) {
-  add_some(frame, emit, at, 0, [] { return false; });
-}
-
-size_t RunSplitter::add_some(const engine::LogFrame& frame, const Emit& emit, uint64_t at,
-                             size_t from, const std::function<bool()>& is_over) {
   Entry& entry = entry_of({frame.rank, frame.stream});
-  std::string_view rest = std::string_view(frame.bytes).substr(from);
-  rest = finish_line(entry, rest, frame.time, at, emit);
+  std::string_view rest = finish_line(entry, frame, at, emit);
   const size_t whole = whole_lines(rest);
-  const size_t taken = emit_lines(entry, frame.time, rest.substr(0, whole), emit, is_over);
-  rest.remove_prefix(taken);
-  if (taken < whole) return frame.bytes.size() - rest.size();
+  emit_lines(entry, frame.time, rest.substr(0, whole), emit);
+  rest.remove_prefix(whole);
   Line& line = entry.second.line;
   while (!rest.empty()) {
     line.text = rest.substr(0, kLongestPiece);
@@ -61,16 +54,16 @@ size_t RunSplitter::add_some(const engine::LogFrame& frame, const Emit& emit, ui
     rest.remove_prefix(line.text.size());
     if (line.text.size() == kLongestPiece) emit_piece(entry, false, emit);
   }
-  return frame.bytes.size();
 }
 
 /// Continues the unfinished line, if there is one. Returns the rest of the frame.
-std::string_view RunSplitter::finish_line(Entry& entry, std::string_view rest, base::Time time,
-                                          uint64_t at, const Emit& emit) {
+std::string_view RunSplitter::finish_line(Entry& entry, const engine::LogFrame& frame, uint64_t at,
+                                          const Emit& emit) {
   Line& line = entry.second.line;
+  std::string_view rest = frame.bytes;
   while (!rest.empty() && (line.begun || !line.text.empty())) {
     if (line.text.empty()) {
-      line.time = time;
+      line.time = frame.time;
       line.at = at;
     }
     const size_t newline = rest.find('\n');
@@ -83,24 +76,20 @@ std::string_view RunSplitter::finish_line(Entry& entry, std::string_view rest, b
   return rest;
 }
 
-/// Emits whole lines. Returns how many of their bytes are taken.
-size_t RunSplitter::emit_lines(Entry& entry, base::Time time, std::string_view lines,
-                               const Emit& emit, const std::function<bool()>& is_over) const {
+void RunSplitter::emit_lines(Entry& entry, base::Time time, std::string_view lines,
+                             const Emit& emit) const {
   const auto& [key, stream] = entry;
   if (only_ == nullptr) {
     if (!lines.empty()) emit({key, stream.source, time, lines});
-    return lines.size();
+    return;
   }
-  size_t taken = 0;
-  while (taken < lines.size()) {
-    const size_t size = lines.find('\n', taken) + 1 - taken;
-    if (shows(key, lines.substr(taken, size - 1))) {
-      emit({key, stream.source, time, lines.substr(taken, size)});
+  while (!lines.empty()) {
+    const size_t size = lines.find('\n') + 1;
+    if (shows(key, lines.substr(0, size - 1))) {
+      emit({key, stream.source, time, lines.substr(0, size)});
     }
-    taken += size;
-    if (is_over()) break;
+    lines.remove_prefix(size);
   }
-  return taken;
 }
 
 void RunSplitter::emit_piece(Entry& entry, bool last, const Emit& emit) const {

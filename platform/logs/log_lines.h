@@ -49,12 +49,6 @@ class RunSplitter {
   /// `at`: where the frame begins in the log.
   void add(const engine::LogFrame& frame, const Emit& emit, uint64_t at = 0);
 
-  /// The same in steps, because matching the lines of one frame may take long. Begins with the byte
-  /// `from` of the frame, and stops after a line for which `is_over` returns true. Returns how many
-  /// bytes of the frame are taken: if not all, the next step begins there. Takes at least one line.
-  size_t add_some(const engine::LogFrame& frame, const Emit& emit, uint64_t at, size_t from,
-                  const std::function<bool()>& is_over);
-
   /// Emits lines without their newlines: as whole lines if `last`, else as beginnings of lines,
   /// except lines that may still come to contain the pattern.
   void flush(bool last, const Emit& emit);
@@ -87,10 +81,9 @@ class RunSplitter {
   using Entry = std::map<Key, Stream>::value_type;
 
   Entry& entry_of(const Key& key);
-  std::string_view finish_line(Entry& entry, std::string_view rest, base::Time time, uint64_t at,
+  std::string_view finish_line(Entry& entry, const engine::LogFrame& frame, uint64_t at,
                                const Emit& emit);
-  size_t emit_lines(Entry& entry, base::Time time, std::string_view lines, const Emit& emit,
-                    const std::function<bool()>& is_over) const;
+  void emit_lines(Entry& entry, base::Time time, std::string_view lines, const Emit& emit) const;
   void emit_piece(Entry& entry, bool last, const Emit& emit) const;
   bool may_still_match(const Line& line) const;
   bool shows(const Key& key, std::string_view line) const;

@@ -368,18 +368,5 @@ TEST_F(Tail, KeepsNoMoreThanItsMaximumOfBytes) {
   EXPECT_EQ((*counts_)[kKey], 300 * line.size());
 }
 
-TEST(RunSplitter, TakesAFrameInSteps) {
-  Runs runs;
-  RunSplitter lines = splitter(pattern("a"));
-  const LogFrame frame = frame_of("a1\nb2\na3\na4");
-  std::vector<size_t> taken{0};
-  while (taken.back() < frame.bytes.size()) {
-    taken.push_back(lines.add_some(frame, into(runs), 0, taken.back(), [] { return true; }));
-  }
-  EXPECT_EQ(taken, (std::vector<size_t>{0, 3, 6, frame.bytes.size()}));
-  EXPECT_EQ(runs, (Runs{"a1\n", "a3\n"}));
-  EXPECT_TRUE(lines.has_partial());
-}
-
 }  // namespace
 }  // namespace muster::logs
