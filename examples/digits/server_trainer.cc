@@ -67,7 +67,7 @@ std::optional<double> per_second(std::uint64_t images, double seconds) {
   return static_cast<double>(images) / seconds;
 }
 
-// The mean of a sum over `images`. nullopt: there is none.
+// `sum` divided by the number of images; nullopt without images.
 std::optional<double> mean_of(double sum, std::uint64_t images) {
   if (images == 0) return std::nullopt;
   return sum / static_cast<double>(images);

@@ -7,15 +7,16 @@
 namespace muster::digits {
 namespace {
 
+constexpr EpochReport kThird{.epoch = 3,
+                             .seconds = 0.25,
+                             .images = 4320,
+                             .loss = 0.5,
+                             .train_accuracy = 0.875,
+                             .test_accuracy = 0.9375,
+                             .images_per_second = 17280};
+
 TEST(Progress, WritesAnEpochAsAnObject) {
-  const EpochReport report{.epoch = 3,
-                           .seconds = 0.25,
-                           .images = 4320,
-                           .loss = 0.5,
-                           .train_accuracy = 0.875,
-                           .test_accuracy = 0.9375,
-                           .images_per_second = 17280};
-  EXPECT_EQ(epoch_json(report),
+  EXPECT_EQ(epoch_json(kThird),
             R"({"epoch": 3, "seconds": 0.25, "images": 4320, "images_per_second": 17280, )"
             R"("loss": 0.5, "train_accuracy": 0.875, "test_accuracy": 0.9375})");
 }
@@ -42,14 +43,7 @@ TEST(Progress, WritesNullForNumbersThatWereNotMeasured) {
 }
 
 TEST(Progress, WritesAnEpochAsALine) {
-  const EpochReport report{.epoch = 3,
-                           .seconds = 0.25,
-                           .images = 4320,
-                           .loss = 0.5,
-                           .train_accuracy = 0.875,
-                           .test_accuracy = 0.9375,
-                           .images_per_second = 17280};
-  EXPECT_EQ(epoch_text(report, 40),
+  EXPECT_EQ(epoch_text(kThird, 40),
             "epoch  3/40  loss 0.5000  train  87.50 %  test  93.75 %     17280 images/s");
   EXPECT_EQ(epoch_text(kLate, 2),
             "epoch 2/2  loss      -  train      - %  test  65.62 %         - images/s");

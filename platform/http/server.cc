@@ -265,7 +265,8 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   std::unordered_map<std::string, size_t> of_address;  ///< open connections over TCP, by client
   size_t from_afar = 0;                                ///< all of them
   uint64_t arrivals = 0;
-  /// By arrival: the connections over TCP, but for some of those with an identified caller.
+  /// The connections over TCP, in the order of their arrival. Those whose caller is known are removed
+  /// when the server looks for one to close.
   std::map<uint64_t, std::shared_ptr<ServerConnection>> newcomers;
   size_t closed_newcomers = 0;  ///< since the last report
   std::optional<std::chrono::steady_clock::time_point> closed_reported;
