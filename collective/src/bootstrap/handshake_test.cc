@@ -133,7 +133,7 @@ TEST(Handshake, AnswersAnotherVersionSoThatTheCallerCanReportIt) {
                             .raw(Nonce{})
                             .take();
   EXPECT_EQ(reception.take(opening), Verdict::kStranger);
-  EXPECT_EQ(reception.reason(), "it speaks version 9 of the protocol, not 5");
+  EXPECT_EQ(reception.reason(), "it speaks version 9 of the protocol, not 6");
   EXPECT_FALSE(reception.reply().empty());
 }
 

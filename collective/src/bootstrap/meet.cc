@@ -292,19 +292,20 @@ Result<RendezvousResult> meet_as_host(JoinContext& joining) {
     if (!published) return published.error();
     publication.emplace(*std::move(published));
   }
-  std::vector<Descriptor> entrance;
-  entrance.push_back(*std::move(rendezvous));
-  Acceptor hall(std::move(entrance), meeting->key, static_cast<std::size_t>(joining.self.size));
+  std::vector<Descriptor> rendezvous_listener;
+  rendezvous_listener.push_back(*std::move(rendezvous));
+  Acceptor rendezvous_acceptor(std::move(rendezvous_listener), meeting->key,
+                               static_cast<std::size_t>(joining.self.size));
   std::vector<AcceptedPeer> peers;
-  Result<Roster> roster = gather(hall, joining.self, joining.terms, peers, joining.deadline,
-                                 joining.timeout, joining.cancel);
+  Result<Roster> roster = gather(rendezvous_acceptor, joining.self, joining.terms, peers,
+                                 joining.deadline, joining.timeout, joining.cancel);
   if (!roster) return roster.error();
   joining.self.host_id = roster->members[0].host_id;
   // The file is removed before a rank can arrive for the next world.
   publication.reset();
   if (Status sent = hand_out(*roster, peers, joining.deadline); !sent) return sent.error();
-  Acceptor door = door_of(*std::move(listeners), meeting->key, joining.self.size);
-  return RendezvousResult{*std::move(roster), std::move(meeting->key), std::move(door),
+  Acceptor mesh_acceptor = door_of(*std::move(listeners), meeting->key, joining.self.size);
+  return RendezvousResult{*std::move(roster), std::move(meeting->key), std::move(mesh_acceptor),
                           Star(joining.self, std::move(peers), joining.cancel), address};
 }
 

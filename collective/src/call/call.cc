@@ -85,7 +85,13 @@ std::string what(const Call& call) {
 }  // namespace
 
 std::uint64_t hash_of(std::span<const std::uint64_t> lengths) {
-  if (std::ranges::adjacent_find(lengths, std::ranges::not_equal_to{}) == lengths.end()) return 0;
+  const bool are_equal =
+      std::ranges::adjacent_find(lengths, std::ranges::not_equal_to{}) == lengths.end();
+  return are_equal ? 0 : hash_of_list(lengths);
+}
+
+std::uint64_t hash_of_list(std::span<const std::uint64_t> lengths) {
+  if (lengths.size() < 2) return 0;
   std::uint64_t hash = lengths.size();
   for (const std::uint64_t length : lengths) hash = combined(hash, length);
   return hash == 0 ? 1 : hash;

@@ -44,16 +44,20 @@ struct Call {
   /// all_gather; 0 for all_to_all, in which each rank may send a different number.
   std::uint64_t count = 0;
 
-  /// hash_of() the lengths of a list of tensors, or of unequal parts of reduce_scatter and
-  /// all_gather; 0 for one tensor and for equal parts.
+  /// hash_of_list() the elements of each tensor of an all_reduce; hash_of() the lengths of the parts
+  /// of a reduce_scatter or all_gather; else 0. So it is 0 for one tensor and for equal parts.
   std::uint64_t shape = 0;
   std::uint64_t sequence = 0;
 
   bool operator==(const Call&) const = default;
 };
 
-/// 0 for fewer than two lengths, and for equal lengths.
+/// For parts, one for each rank: 0 for equal lengths, since the total determines them.
 std::uint64_t hash_of(std::span<const std::uint64_t> lengths);
+
+/// For a list of tensors, the number of which the total does not determine: 0 only for fewer than
+/// two lengths.
+std::uint64_t hash_of_list(std::span<const std::uint64_t> lengths);
 
 inline constexpr std::size_t kCallHeaderBytes = 56;
 using CallHeader = std::array<std::byte, kCallHeaderBytes>;

@@ -80,6 +80,16 @@ TEST(HashOf, IsZeroForEqualLengthsOnly) {
   EXPECT_NE(hash({1, 2, 3}), hash({1, 2}));
 }
 
+TEST(HashOfList, DependsOnEveryLengthAndTheirNumber) {
+  const auto hash = [](std::vector<std::uint64_t> lengths) { return hash_of_list(lengths); };
+  EXPECT_EQ(hash({}), 0u);
+  EXPECT_EQ(hash({8}), 0u);
+  EXPECT_NE(hash({4, 4}), 0u);
+  EXPECT_NE(hash({4, 4}), hash({2, 2, 2, 2}));
+  EXPECT_NE(hash({4, 4}), hash({3, 5}));
+  EXPECT_NE(hash({0, 8}), hash({8, 0}));
+}
+
 TEST(Mismatch, NamesTheLowerRankFirst) {
   const Asked one{1, "b", Call{.kind = CallKind::kBarrier, .sequence = 2}};
   const Asked other{0, "a", std::nullopt};

@@ -112,7 +112,7 @@ Status Communicator::all_reduce(std::span<const Tensor> tensors, DataType type,
                                   .type = type,
                                   .reduction = reduction,
                                   .count = *count,
-                                  .shape = hash_of(lengths)});
+                                  .shape = hash_of_list(lengths)});
   if (Status alive = impl_->failure(); !alive) return alive;
   return impl_->backend->all_reduce(call, {pieces, tensors.size()});
 }

@@ -9,6 +9,8 @@
 #include <csignal>
 #include <functional>
 #include <mutex>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/collective/communicator.h"
@@ -299,6 +301,36 @@ TEST(Failure, OfCallsThatDifferNamesBothCalls) {
     EXPECT_EQ(error.message,
               "rank 0 on host host-0 makes call 2 (all_reduce of 5 float32, sum), but rank 1 on "
               "host host-1 makes call 2 (all_reduce of 6 float32, sum)");
+  }
+}
+
+// Equal lengths: the total is the same. In shared memory the lists are reduced in place.
+TEST(Failure, OfListsThatDivideTheTotalDifferentlyNamesBothCalls) {
+  constexpr std::uint64_t kTotal = 32'768;
+  const std::vector<std::pair<std::uint64_t, std::uint64_t>> numbers_of_tensors = {{2, 4}, {1, 2}};
+  for (const auto& [first, second] : numbers_of_tensors) {
+    RankFailures errors;
+    spawn_ranks(2, [&](Communicator& world) {
+      auto* const memory = static_cast<float*>(world.allocate_shared(kTotal * sizeof(float)));
+      ASSERT_NE(memory, nullptr);
+      const std::uint64_t tensors = world.rank() == 0 ? first : second;
+      const std::uint64_t each = kTotal / tensors;
+      std::vector<Tensor> list;
+      for (std::uint64_t i = 0; i < tensors; ++i) {
+        list.push_back({memory + i * each, memory + i * each, each});
+      }
+      errors.add(world.all_reduce(list, DataType::kFloat32, ReduceOp::kSum));
+    });
+    EXPECT_EQ(errors.all().size(), 2u);
+    for (const Error& error : errors.all()) {
+      EXPECT_EQ(error.code, ErrorCode::kMismatch);
+      EXPECT_EQ(error.message.find("rank 0 on host host-0 makes call 1 (all_reduce of 32768 "), 0u)
+          << error.message;
+      EXPECT_NE(
+          error.message.find(", but rank 1 on host host-1 makes call 1 (all_reduce of 32768 "),
+          std::string::npos)
+          << error.message;
+    }
   }
 }
 

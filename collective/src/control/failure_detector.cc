@@ -151,8 +151,9 @@ std::optional<Error> FailureDetector::late(std::uint64_t entered, Milliseconds w
   if (fewest == entered) {
     return Error{ErrorCode::kTimeout,
                  what + " made no progress for " + in_seconds(timeout_) + " while " + self_ +
-                     " waited in it; all ranks answer and have entered it",
-                 "two ranks may wait for each other's messages"};
+                     " waited in it; all ranks answer and have begun as many calls",
+                 "two ranks may wait for each other's messages; in a session, a rank may not have "
+                 "submitted the operation (see the report of rank 0)"};
   }
   std::string names;
   const Place* first = nullptr;

@@ -161,7 +161,7 @@ TEST(FailureDetector, BlamesNoRankIfAllHaveEnteredACallWithoutProgress) {
   EXPECT_EQ(
       error->message,
       "call 7 made no progress for 1 s while rank 0 on host n0 waited in it; all ranks answer "
-      "and have entered it");
+      "and have begun as many calls");
   EXPECT_EQ(error->rank, Error::kNobody);
 }
 

@@ -56,7 +56,7 @@ Monitor::Impl::Impl(Monitor& monitor, MonitorOptions options, std::vector<Link> 
       failed_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       lines_(wake_event_),
       detector_(patrol_of(options_, links, switchboard)),
-      next_in_roll_(options_.rank) {
+      next_to_ask_(options_.rank) {
   for (Link& link : links) lines_.add(std::move(link), true);
   thread_ = std::thread([this] { run(); });
 }
@@ -149,7 +149,7 @@ void Monitor::Impl::take(std::size_t index, Frame frame) {
       // that, so a peer is judged by its answers.
       detector_.heard(line.rank, frame.entered);
       tell(index, sign_of_life(FrameKind::kAlive));
-      deputize(frame.reach);
+      probe_for_others(frame.reach);
       break;
     case FrameKind::kAlive:
       detector_.heard(line.rank, frame.entered);
@@ -441,6 +441,9 @@ std::vector<int> Monitor::departed() const {
 
 Monitor::Watch::Watch(Monitor& monitor, std::string what)
     : monitor_(monitor), id_(monitor.impl_->watch(std::move(what))) {}
+void Monitor::Watch::renew() {
+  monitor_.impl_->renew(id_);
+}
 Monitor::Watch::~Watch() {
   monitor_.impl_->unwatch(id_);
 }

@@ -88,6 +88,9 @@ class Monitor {
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
 
+    /// The call has made progress: its timeout begins again.
+    void renew();
+
    private:
     Monitor& monitor_;
     std::uint64_t id_;

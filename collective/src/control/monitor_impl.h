@@ -35,6 +35,7 @@ class Monitor::Impl {
   int failure_descriptor() const { return failed_event_.get(); }
 
   std::uint64_t watch(std::string what);
+  void renew(std::uint64_t id);
   void unwatch(std::uint64_t id);
 
   std::uint64_t on_failure(std::function<void()> wake);
@@ -89,6 +90,7 @@ class Monitor::Impl {
   void ended(std::size_t index, int reason);
   void connect(Switchboard::Outcome outcome);
   void pass_time();
+  const Watching* longest_watch() const;
   void judge(const Watching* watching);
   void deliver();
   void tell_of_failure();
@@ -106,11 +108,11 @@ class Monitor::Impl {
   Bytes sign_of_life(FrameKind kind) const;
 
   // Probing.
-  bool patrols() const { return !failure_ && (!watches_.empty() || deputy_reach_ > 0); }
+  bool patrols() const { return !failure_ && (!watches_.empty() || reach_for_others_ > 0); }
   int reach() const;
   void begin_patrol();
-  void deputize(int reach);
-  void take_roll();
+  void probe_for_others(int reach);
+  void ask_all_ranks_for_calls();
 
   // Ranks that leave.
   void note(Departure departure);
@@ -147,10 +149,10 @@ class Monitor::Impl {
   bool stopping_ = false;
   Deadline last_tick_ = {};
 
-  int deputy_reach_ = 0;  // of the last probe on behalf of others
-  Deadline deputy_until_ = {};
-  bool takes_roll_ = false;
-  int next_in_roll_ = 0;
+  int reach_for_others_ = 0;  // of the last probe on behalf of others
+  Deadline probes_for_others_until_ = {};
+  bool asks_all_ = false;
+  int next_to_ask_ = 0;
 
   std::map<int, std::uint64_t> departures_;  // calls of the ranks that have said goodbye, by rank
   std::set<int> departed_;                   // of these, and of ranks that are gone for good

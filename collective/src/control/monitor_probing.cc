@@ -11,11 +11,11 @@ using std::chrono::milliseconds;
 
 // Ticks for which a rank probes on behalf of other ranks after their last probe. Longer than it
 // takes to probe all neighbours in turn.
-constexpr int kDeputyTicks = 10;
+constexpr int kTicksForOthers = 10;
 
 // At the timeout of a call: the pause between the ranks that begin to ask all others, and the ranks
 // to which they connect at a time.
-constexpr milliseconds kBetweenRollCalls{50};
+constexpr milliseconds kBetweenAskers{50};
 constexpr int kCalledAtOnce = 16;
 
 }  // namespace
@@ -25,8 +25,8 @@ void Monitor::Impl::pass_time() {
   if (failure_) return;
   if (repair_at_ && Clock::now() >= *repair_at_) repair();
   resolve_suspects();
-  if (deputy_reach_ > 0 && Clock::now() >= deputy_until_) {
-    deputy_reach_ = 0;
+  if (reach_for_others_ > 0 && Clock::now() >= probes_for_others_until_) {
+    reach_for_others_ = 0;
     if (!patrols()) detector_.end();
   }
   if (!patrols()) return;
@@ -36,9 +36,18 @@ void Monitor::Impl::pass_time() {
     ask(detector_.tick(passed, tick_));
     // If more than a tick has passed, this process itself was paused: the rest is not counted.
     for (auto& [id, watching] : watches_) watching.waited += std::min(passed, tick_);
-    if (!is_complete()) take_roll();
+    if (!is_complete()) ask_all_ranks_for_calls();
   }
-  judge(watches_.empty() ? nullptr : &watches_.begin()->second);
+  judge(longest_watch());
+}
+
+// The watch that has waited longest: of several, the first one. Null if there is none.
+const Monitor::Impl::Watching* Monitor::Impl::longest_watch() const {
+  const Watching* longest = nullptr;
+  for (const auto& [id, watching] : watches_) {
+    if (longest == nullptr || watching.waited > longest->waited) longest = &watching;
+  }
+  return longest;
 }
 
 void Monitor::Impl::judge(const Watching* watching) {
@@ -51,7 +60,7 @@ void Monitor::Impl::judge(const Watching* watching) {
   const std::uint64_t entered = monitor_.entered_.load(std::memory_order_relaxed);
   std::optional<Error> error = detector_.missing(entered, watching->what);
   if (!error) error = detector_.silent(watching->what);
-  if (!error && (is_complete() || takes_roll_)) {
+  if (!error && (is_complete() || asks_all_)) {
     error = detector_.late(entered, watching->waited, watching->what);
   }
   if (error) fail_locked(*std::move(error));
@@ -76,7 +85,7 @@ void Monitor::Impl::ask(const std::vector<int>& ranks) {
 // The reach of a probe that is sent now. The graph has no two ranks that are further apart.
 int Monitor::Impl::reach() const {
   if (is_complete()) return 0;
-  if (watches_.empty()) return std::max(0, deputy_reach_ - 1);
+  if (watches_.empty()) return std::max(0, reach_for_others_ - 1);
   return static_cast<int>(std::bit_width(static_cast<unsigned>(switchboard_->size())));
 }
 
@@ -87,11 +96,11 @@ void Monitor::Impl::begin_patrol() {
 
 // A lower reach does not prolong a higher one. So two neighbours that probe only because the other
 // one does stop after a while.
-void Monitor::Impl::deputize(int reach) {
-  if (reach == 0 || reach < deputy_reach_ || failure_) return;
+void Monitor::Impl::probe_for_others(int reach) {
+  if (reach == 0 || reach < reach_for_others_ || failure_) return;
   const bool begins = !patrols();
-  deputy_reach_ = reach;
-  deputy_until_ = Clock::now() + kDeputyTicks * tick_;
+  reach_for_others_ = reach;
+  probes_for_others_until_ = Clock::now() + kTicksForOthers * tick_;
   if (begins) {
     begin_patrol();
     raise(wake_event_);
@@ -108,28 +117,38 @@ std::uint64_t Monitor::Impl::watch(std::string what) {
   return id;
 }
 
+void Monitor::Impl::renew(std::uint64_t id) {
+  const Lock lock(mutex_);
+  if (const auto found = watches_.find(id); found != watches_.end()) {
+    found->second.waited = milliseconds{0};
+  }
+}
+
 void Monitor::Impl::unwatch(std::uint64_t id) {
   const Lock lock(mutex_);
   watches_.erase(id);
   if (!watches_.empty()) return;
-  takes_roll_ = false;
+  asks_all_ = false;
   if (!patrols()) detector_.end();
 }
 
 // At the timeout: connects to all ranks and asks each for its calls.
-void Monitor::Impl::take_roll() {
-  if (watches_.empty()) return;
+void Monitor::Impl::ask_all_ranks_for_calls() {
+  const Watching* const longest = longest_watch();
+  if (longest == nullptr) return;
   const int size = switchboard_->size();
-  const milliseconds pause = std::min(options_.timeout, size * kBetweenRollCalls);
-  const milliseconds waited = watches_.begin()->second.waited;
-  if (waited < options_.timeout + pause * options_.rank / size) return;
-  if (!std::exchange(takes_roll_, true)) detector_.ask_anew();
+  const milliseconds pause = std::min(options_.timeout, size * kBetweenAskers);
+  if (longest->waited < options_.timeout + pause * options_.rank / size) {
+    asks_all_ = false;  // if it has asked for another watch, the answers are out of date
+    return;
+  }
+  if (!std::exchange(asks_all_, true)) detector_.ask_anew();
   ask(detector_.ask_for_answers());
   int called = 0;
   for (int steps = 0; steps < size && called < kCalledAtOnce; ++steps) {
-    next_in_roll_ = (next_in_roll_ + 1) % size;
-    if (next_in_roll_ == options_.rank || detector_.knows(next_in_roll_)) continue;
-    call(next_in_roll_);
+    next_to_ask_ = (next_to_ask_ + 1) % size;
+    if (next_to_ask_ == options_.rank || detector_.knows(next_to_ask_)) continue;
+    call(next_to_ask_);
     ++called;
   }
 }

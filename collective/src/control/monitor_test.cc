@@ -182,6 +182,19 @@ TEST(Monitor, EndsACallThatAllHaveEnteredButThatMakesNoProgress) {
   }
 }
 
+// A renewed watch, of calls that end and begin, does not hide a call that makes no progress.
+TEST(Monitor, EndsACallWithoutProgressBesideAWatchThatIsRenewed) {
+  auto world = world_of(2, milliseconds(300));
+  Monitor::Watch renewed(*world[0], "other calls");
+  const Monitor::Watch watch(*world[0], "call 2 (barrier)");
+  const auto limit = std::chrono::steady_clock::now() + kPatience;
+  while (!world[0]->failed() && std::chrono::steady_clock::now() < limit) {
+    renewed.renew();
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(failure_of(*world[0]).code, ErrorCode::kTimeout);
+}
+
 // A rank that is a process of its own. Made before the test has threads.
 class MonitorProcess {
  public:

@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <cstring>
 #include <ctime>
 #include <deque>
 #include <mutex>
+#include <span>
 #include <thread>
 
 #include "control/monitor.h"
@@ -148,7 +150,8 @@ void Ring::copy_out(std::uint64_t at, std::byte* out, std::uint64_t bytes) const
 //   bells     one for each rank
 //   tallies   by a hash of the name: the number of hand-overs that have not been executed yet
 //   log       a ring that rank 0 writes and all other ranks read
-//   rings     one for each other rank, read by rank 0
+//   rings     one for each other rank, read by rank 0. Before each message stands the time at which
+//             it was handed over, i64 nanoseconds: rank 0 may read it much later
 //
 // The tallies are only a hint: they save the coordinator from being woken for each name that is not
 // complete yet. The messages in the rings are authoritative. Names that share a tally add up, so
@@ -158,6 +161,16 @@ namespace {
 
 constexpr std::uint64_t kTallies = 65'536;
 constexpr std::uint64_t kLeastRing = 16 << 10;
+
+// A later time can only be damage, and sums with it might overflow.
+constexpr std::int64_t kLatestTime = std::int64_t{1} << 62U;
+
+using HandOverTime = std::chrono::nanoseconds::rep;
+
+// The steady clock is the same in all processes of a host.
+HandOverTime time_of_hand_over() {
+  return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
+}
 
 struct alignas(64) Head {
   std::atomic<std::uint32_t> rank_zero_left{0};
@@ -224,11 +237,17 @@ class SharedChannel final : public Channel {
         take_(std::move(take)) {}
 
   void hand_over(ByteView message, Tally tally) override {
+    const HandOverTime time = time_of_hand_over();
+    const ByteView head = std::as_bytes(std::span(&time, 1));
     {
       const std::lock_guard lock(writing_);
       send_backlog();
-      if (!backlog_.empty() || !mine().write(message)) {
-        backlog_.emplace_back(message.begin(), message.end());
+      if (!backlog_.empty() || !mine().write(head, message)) {
+        Bytes& waiting = backlog_.emplace_back(head.begin(), head.end());
+        waiting.insert(waiting.end(), message.begin(), message.end());
+        has_backlog_ = true;
+        // Rank 0 may have freed room, and rung, before has_next() could see this message.
+        send_backlog();
         static_cast<void>(may_finish(tally));
         places_.bells[0].notify(true);
         return;
@@ -253,11 +272,16 @@ class SharedChannel final : public Channel {
       while (true) {
         const Ring::Read read = ring.read(0, message_, wake_writer);
         if (read == Ring::Read::kNothing) break;
-        if (read == Ring::Read::kDamaged) {
-          take_(from, {});  // no message: the world fails
+        HandOverTime time = -1;
+        if (read == Ring::Read::kMessage && message_.size() >= sizeof time) {
+          std::memcpy(&time, message_.data(), sizeof time);
+        }
+        if (time < 0 || time > kLatestTime) {
+          take_(from, {}, {});  // no message: the world fails
           break;
         }
-        take_(from, message_);
+        take_(from, ByteView(message_).subspan(sizeof time),
+              Deadline(std::chrono::nanoseconds(time)));
       }
       if (wake_writer) places_.bells[from].ring();
     }
@@ -296,9 +320,12 @@ class SharedChannel final : public Channel {
     return left ? Next::kRankZeroLeft : Next::kNothing;
   }
 
-  bool has_next() const override {
-    return places_.log.has_message(rank_ - 1) ||
-           places_.head->rank_zero_left.load(std::memory_order_acquire) != 0;
+  bool has_next() override {
+    if (places_.log.has_message(rank_ - 1)) return true;
+    if (places_.head->rank_zero_left.load(std::memory_order_acquire) != 0) return true;
+    if (!has_backlog_) return false;
+    const std::lock_guard lock(writing_);
+    return !backlog_.empty() && mine().has_room(backlog_.front().size());
   }
 
   void leave(ByteView message) override {
@@ -311,10 +338,11 @@ class SharedChannel final : public Channel {
     // second at most: rank 0 may be in a call that this rank will not enter, and the monitor
     // reports that to rank 0.
     constexpr int kTries = 1000;
+    const HandOverTime time = time_of_hand_over();
     const std::lock_guard lock(writing_);
     for (int tries = 0; tries < kTries; ++tries) {
       send_backlog();
-      if (backlog_.empty() && mine().write(message)) break;
+      if (backlog_.empty() && mine().write(std::as_bytes(std::span(&time, 1)), message)) break;
       if (monitor_.failed() || places_.head->rank_zero_left.load() != 0) return;
       places_.bells[0].notify(true);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -323,7 +351,8 @@ class SharedChannel final : public Channel {
   }
 
   std::uint64_t longest() const override {
-    return std::min(places_.rings.back().longest(), places_.log.longest() / 2);
+    return std::min(places_.rings.back().longest() - sizeof(HandOverTime),
+                    places_.log.longest() / 2);
   }
 
   Doorbell& bell() override { return places_.bells[rank_]; }
@@ -348,6 +377,7 @@ class SharedChannel final : public Channel {
       backlog_.pop_front();
       sent = true;
     }
+    if (sent && backlog_.empty()) has_backlog_ = false;
     return sent;
   }
 
@@ -357,7 +387,8 @@ class SharedChannel final : public Channel {
   const Monitor& monitor_;
   Take take_;
   std::mutex writing_;
-  std::deque<Bytes> backlog_;
+  std::deque<Bytes> backlog_;             // that found no room in the ring, with their times
+  std::atomic<bool> has_backlog_{false};  // changed with writing_
   Bytes message_;
 };
 
@@ -397,7 +428,7 @@ class MessageChannel final : public Channel {
     if (rank_ == 0) {
       monitor_.handle(Topic::kSession, [inbox = inbox_](int from, const Bytes& payload) {
         const std::lock_guard lock(inbox->mutex);
-        if (inbox->open) inbox->bell.notify(inbox->take(from, payload));
+        if (inbox->open) inbox->bell.notify(inbox->take(from, payload, Clock::now()));
       });
       return;
     }
@@ -436,7 +467,7 @@ class MessageChannel final : public Channel {
     inbox_->records.pop_front();
     return Next::kRecord;
   }
-  bool has_next() const override {
+  bool has_next() override {
     const std::lock_guard lock(inbox_->mutex);
     return !inbox_->records.empty();
   }

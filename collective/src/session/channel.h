@@ -20,7 +20,8 @@ namespace muster::collective::session {
 
 enum class Attention : std::uint32_t {
   kAsleep = 0,   // ring for any data
-  kPatient = 1,  // wakes in time for unfinished operations: ring for complete ones only
+  kPatient = 1,  // sleeps with a deadline that is early enough to report stalls: ring only if an
+                 // operation is complete
   kAwake = 2,    // checks for data by itself
 };
 
@@ -84,8 +85,9 @@ namespace muster::collective::session {
 /// thread on duty.
 class Channel {
  public:
-  /// On rank 0: receives a message of a rank, on any thread. Returns whether an operation is ready.
-  using Take = std::function<bool(int from, ByteView message)>;
+  /// On rank 0: receives a message of a rank, on any thread, with the time at which that rank handed
+  /// it over; between hosts, at which it arrived. Returns whether an operation is ready.
+  using Take = std::function<bool(int from, ByteView message, Deadline handed_over)>;
 
   virtual ~Channel() = default;
 
@@ -117,10 +119,12 @@ class Channel {
   virtual void finished(std::uint32_t tally, int hand_overs) = 0;
   virtual void all_joined() = 0;
 
-  /// On other ranks: reads the next record.
+  /// On other ranks: sends hand-overs that found no room, and reads the next record.
   enum class Next { kNothing, kRecord, kDamaged, kRankZeroLeft };
   virtual Next next(Bytes& record) = 0;
-  virtual bool has_next() const = 0;
+
+  /// Whether next() has anything to read or to send.
+  virtual bool has_next() = 0;
 
   /// Sends the last message of a rank: to the coordinator, or from rank 0 a record to all.
   virtual void leave(ByteView message) = 0;

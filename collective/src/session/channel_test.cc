@@ -5,7 +5,10 @@
 
 #include <array>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "control/monitor.h"
 
 namespace muster::collective::session {
 namespace {
@@ -71,6 +74,45 @@ TEST(Ring, DetectsDamage) {
   Bytes message;
   bool wake = false;
   EXPECT_EQ(ring.read(0, message, wake), Ring::Read::kDamaged);
+}
+
+// The thread on duty may be the only one that sees that rank 0 has freed room: the session's thread
+// was woken by rank 0, but found the duty taken.
+TEST(SharedChannel, HasWorkOnceHandOversThatFoundNoRoomCanBeSent) {
+  constexpr std::size_t kLength = 1024;
+  const std::uint64_t bytes = least_shared_bytes(2);
+  std::vector<Position> memory(bytes / sizeof(Position) + 1);  // zeros, aligned to cache lines
+  auto* const shared = reinterpret_cast<std::byte*>(memory.data());
+  const Monitor monitor({.rank = 0, .host = "a", .timeout = testing::kPatience}, {});
+  std::vector<Bytes> taken;
+  Deadline before_reading = {};
+  const auto reader = shared_channel(0, 2, shared, bytes, monitor,
+                                     [&](int from, ByteView message, Deadline handed_over) {
+                                       EXPECT_EQ(from, 1);
+                                       EXPECT_LE(handed_over, before_reading);
+                                       taken.emplace_back(message.begin(), message.end());
+                                       return false;
+                                     });
+  const auto writer =
+      shared_channel(1, 2, shared, bytes, monitor, [](int, ByteView, Deadline) { return false; });
+  std::vector<Bytes> sent;
+  for (std::uint32_t i = 0; i < 2 * bytes / kLength; ++i) {
+    sent.push_back(message_of(i, kLength));
+    writer->hand_over(sent.back(), std::nullopt);
+  }
+  before_reading = Clock::now();
+  EXPECT_FALSE(writer->has_next()) << "the ring is full";
+
+  Bytes record;
+  while (taken.size() < sent.size()) {
+    const std::size_t before = taken.size();
+    reader->collect();
+    ASSERT_GT(taken.size(), before);
+    EXPECT_EQ(writer->has_next(), taken.size() < sent.size());
+    EXPECT_EQ(writer->next(record), Channel::Next::kNothing);
+    EXPECT_FALSE(writer->has_next()) << "the ring is full again, or everything was sent";
+  }
+  EXPECT_EQ(taken, sent);
 }
 
 TEST(Doorbell, WakesASleepingThreadAndLosesNoRing) {

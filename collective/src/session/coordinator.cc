@@ -37,7 +37,7 @@ Coordinator::Coordinator(std::vector<std::string> hosts, std::uint64_t fusion_by
       joined_(hosts_.size()),
       stragglers_(static_cast<int>(hosts_.size()), {}) {}
 
-bool Coordinator::take(int from, ByteView message, Deadline now) {
+bool Coordinator::take(int from, ByteView message, Deadline time) {
   const std::optional<HandOver> said = decode_hand_over(message);
   if (!said) return false;
   if (ended_) return true;
@@ -51,14 +51,14 @@ bool Coordinator::take(int from, ByteView message, Deadline now) {
     }
     Name& name = name_of(news->name);
     want(name, from, request);
-    hand_over(name, from, now);
+    hand_over(name, from, time);
   } else if (const auto* again = std::get_if<Again>(&*said)) {
     // A forgotten id is not an error: its rank receives a Forget record, and sends the name again.
     const auto found = by_id_.find(again->id);
     if (found == by_id_.end()) return true;
     Name& name = *found->second;
     if (name.wanted[static_cast<std::size_t>(from)] == nullptr) return false;
-    hand_over(name, from, now);
+    hand_over(name, from, time);
   } else if (std::holds_alternative<Join>(*said)) {
     join(from);
   } else if (const auto* links = std::get_if<LinkReport>(&*said)) {
@@ -106,27 +106,34 @@ void Coordinator::want(Name& name, int from, const Request& request) {
   mine = std::make_shared<const Request>(request);
 }
 
-void Coordinator::hand_over(Name& name, int from, Deadline now) {
+void Coordinator::hand_over(Name& name, int from, Deadline time) {
   char& has = name.has[static_cast<std::size_t>(from)];
   if (has != 0) return;  // a second hand-over of one rank is an error, and ignored
   has = 1;
-  name.last = from;
   name.used = ++uses_;
   // A name that was given up is already in complete_. The last rank may still hand it over.
   if (name.given_up) {
+    name.last = from;
     ++name.count;
     if (is_complete(name)) name.given_up.reset();
     return;
   }
   if (name.count++ == 0) {
-    name.since = now;
+    name.since = time;
+    name.latest = Deadline::min();
     name.reported = false;
     name.place = pending_.size();
     pending_.push_back(&name);
   }
-  const Deadline before = std::exchange(name.latest, now);
+  name.since = std::min(name.since, time);
+  if (time >= name.latest) {
+    name.before = std::exchange(name.latest, time);
+    name.last = from;
+  } else {
+    name.before = std::max(name.before, time);
+  }
   if (!is_complete(name)) return;
-  if (name.count > 1) stragglers_.completed(from, before, now);
+  if (name.count > 1) stragglers_.completed(name.last, name.before, name.latest);
   complete(name);
 }
 

@@ -39,8 +39,9 @@ class Coordinator {
   Coordinator(std::vector<std::string> hosts, std::uint64_t fusion_bytes,
               std::size_t most_names = kMostNames);
 
-  /// Receives a message of rank `from`. False if it is invalid.
-  bool take(int from, ByteView message, Deadline now);
+  /// Receives a message that rank `from` handed over at `time`. Messages of several ranks may come
+  /// in another order than that of their times. False if the message is invalid.
+  bool take(int from, ByteView message, Deadline time);
 
   /// Whether cut() has a record to return.
   bool has_record() const { return !announcements_.empty() || !complete_.empty(); }
@@ -84,7 +85,7 @@ class Coordinator {
     std::vector<std::shared_ptr<const Request>> wanted = {};  // by rank: its last request
     std::vector<char> has = {};                               // by rank: has handed it over
     int count = 0;
-    int last = 0;
+    int last = 0;        // the rank that handed it over last
     bool is_new = true;  // a rank has changed its request
     bool reported = false;
     std::optional<std::chrono::milliseconds> given_up = {};  // after that time, in its next record
@@ -93,12 +94,13 @@ class Coordinator {
     bool only_once = true;  // used at most once so far
     std::size_t place = 0;  // in pending_
     Deadline since = {};    // its first hand-over
-    Deadline latest = {};   // its last one so far
+    Deadline latest = {};   // that of `last`
+    Deadline before = {};   // the last one of the other ranks
   };
 
   Name& name_of(std::string_view text);
   void want(Name& name, int from, const Request& request);
-  void hand_over(Name& name, int from, Deadline now);
+  void hand_over(Name& name, int from, Deadline time);
   void join(int from);
   bool is_complete(const Name& name) const;
   void complete(Name& name);

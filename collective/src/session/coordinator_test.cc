@@ -47,6 +47,25 @@ TEST(Coordinator, CutsANameOnceAllRanksHaveHandedItOver) {
   EXPECT_FALSE(coordinator.has_pending());
 }
 
+TEST(Coordinator, JudgesByTheTimesOfHandOversInWhateverOrderTheyCome) {
+  using std::chrono::seconds;
+  Coordinator coordinator({"a", "b", "c"}, 1000);
+  coordinator.watch_for_stragglers(seconds(10));
+  for (const std::string_view name : {"first", "second"}) {
+    const Deadline begin = kStart + (name == "first" ? seconds(0) : seconds(4));
+    hand_over(coordinator, 1, name, sum_of(4), begin + seconds(2));
+    hand_over(coordinator, 2, name, sum_of(4), begin + seconds(1));
+    EXPECT_EQ(coordinator.next_stall(seconds(5)), begin + seconds(6));
+    hand_over(coordinator, 0, name, sum_of(4), begin);
+    EXPECT_EQ(std::get<Batch>(coordinator.cut()).entries.at(0).last, 1);
+  }
+  const auto slowness = coordinator.judge(kStart + seconds(20));
+  ASSERT_TRUE(slowness);
+  EXPECT_EQ(slowness->ranks.at(0).rank, 1);
+  EXPECT_EQ(slowness->ranks.at(0).operations, 2u);
+  EXPECT_EQ(slowness->ranks.at(0).mean, seconds(1));
+}
+
 TEST(Coordinator, SendsNoNewsForARepeatedAgreement) {
   Coordinator coordinator({"a", "b"}, 1000);
   for (const int rank : {0, 1}) hand_over(coordinator, rank, "w");

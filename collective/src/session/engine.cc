@@ -67,8 +67,9 @@ void Engine::take_part() {
       coordinator_->set_fusion_bytes(autotune_->current());
     }
   }
-  channel_ =
-      make_channel_(base_, [this](int from, ByteView message) { return take(from, message); });
+  channel_ = make_channel_(base_, [this](int from, ByteView message, Deadline handed_over) {
+    return take(from, message, handed_over);
+  });
   mail_ = std::make_unique<Mail>(
       base_, *channel_,
       [this](Operation& operation, const Status& outcome) { settle_message(operation, outcome); });
@@ -94,20 +95,16 @@ void Engine::leave() {
     thread_.join();
     monitor()->unsubscribe(failure_subscription_);
   }
+  const Error ended{.code = ErrorCode::kPeerLost,
+                    .message = base_.world.name_of(rank()) + " has ended its session",
+                    .rank = rank(),
+                    .host = base_.world.hosts[static_cast<std::size_t>(rank())]};
   {
     const std::lock_guard duty(duty_);
-    if (!over_) {
-      end({.code = ErrorCode::kPeerLost,
-           .message = base_.world.name_of(rank()) + " has ended its session",
-           .rank = rank(),
-           .host = base_.world.hosts[static_cast<std::size_t>(rank())]});
-    }
+    if (!over_) end(ended);
   }
   if (mail_) {
-    mail_->end({.code = ErrorCode::kPeerLost,
-                .message = base_.world.name_of(rank()) + " has ended its session",
-                .rank = rank(),
-                .host = base_.world.hosts[static_cast<std::size_t>(rank())]});
+    mail_->end(ended);
     const std::lock_guard duty(duty_);
     mail_->leave();
   }
@@ -364,7 +361,7 @@ void Engine::settle_message(Operation& operation, const Status& outcome) {
   {
     const std::lock_guard lock(mutex_);
     memory_in_use_.remove(operation, operation.memory);
-    if (operation.unattended && --unattended_ == 0 && watches_.load()) bell().ring();
+    end_watch_over(operation);
     then = std::move(operation.then);
     if (then) {
       operations_.give_back(operation);
@@ -381,13 +378,13 @@ void Engine::tell_coordinator(ByteView message, Channel::Tally tally) {
   if (rank() != 0) {
     channel_->hand_over(message, tally);
   } else {
-    channel_->notify_self(tally, take(0, message));
+    channel_->notify_self(tally, take(0, message, Clock::now()));
   }
 }
 
-bool Engine::take(int from, ByteView message) {
+bool Engine::take(int from, ByteView message, Deadline handed_over) {
   const std::lock_guard lock(coordinator_mutex_);
-  if (!coordinator_->take(from, message, Clock::now())) damaged(from);
+  if (!coordinator_->take(from, message, handed_over)) damaged(from);
   return coordinator_->has_record();
 }
 
@@ -514,6 +511,14 @@ void Engine::when_done(Ticket ticket, std::function<void(const Status&)> then) {
 void Engine::watch_over(Operation& operation) {
   if (std::exchange(operation.unattended, true)) return;
   if (unattended_++ == 0) bell().ring();
+}
+
+// The operation is over. After the last one, the thread that has the other ranks probed can stop
+// probing. The caller holds the table's lock.
+void Engine::end_watch_over(const Operation& operation) {
+  if (!operation.unattended) return;
+  ++unattended_ended_;
+  if (--unattended_ == 0 && watches_.load()) bell().ring();
 }
 
 void Engine::help(const Operation& operation, std::optional<Deadline> limit, Duty duty) {

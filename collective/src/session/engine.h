@@ -72,6 +72,9 @@ class Engine {
   /// The number of names that this rank stores. For tests.
   std::size_t known_names() const;
 
+  /// Whether the session's thread has the other ranks probed. For tests.
+  bool watches() const { return watches_; }
+
   /// The memory of an operation.
   struct Buffers {
     std::span<const Tensor> tensors = {};
@@ -113,7 +116,7 @@ class Engine {
                   Buffers buffers);
   Ticket carry_out_alone(Operation& operation);
   void tell_coordinator(ByteView message, Channel::Tally tally);
-  bool take(int from, ByteView message);
+  bool take(int from, ByteView message, Deadline handed_over);
 
   // Duty of a thread other than the session's own; null: not on duty.
   struct OffDuty {
@@ -124,6 +127,7 @@ class Engine {
   // Waiting.
   std::optional<Status> wait_until(Ticket ticket, std::optional<Deadline> limit, Duty duty);
   void watch_over(Operation& operation);
+  void end_watch_over(const Operation& operation);
   void help(const Operation& operation, std::optional<Deadline> limit, Duty duty);
   void look_for_departed(bool& seen_before);
 
@@ -134,6 +138,7 @@ class Engine {
   Duty try_duty();
   void go_off_duty();
   bool has_unwatched_names();
+  bool has_unattended() const;
   void end_without(const std::vector<int>& departed, bool& seen_before);
   std::optional<Deadline> plan_to_wake();
   std::optional<Deadline> report_stalls();
@@ -190,8 +195,9 @@ class Engine {
   MemoryInUse memory_in_use_;
   std::vector<MemorySpan> wanted_memory_;  // of the operation that is being handed over
   std::optional<Error> ended_;
-  Operation* join_ = nullptr;   // in flight
-  std::size_t unattended_ = 0;  // needed operations in flight for which no thread waits
+  Operation* join_ = nullptr;           // in flight
+  std::size_t unattended_ = 0;          // needed operations in flight for which no thread waits
+  std::uint64_t unattended_ended_ = 0;  // the number of such operations that have ended
 
   // Duty, and the state of the thread on duty.
   std::mutex duty_;
@@ -216,10 +222,12 @@ class Engine {
 
   std::atomic<int> last_joined_{-1};
   std::atomic<bool> stopping_{false};
-  std::atomic<std::uint32_t> wanted_{0};  // 1: the session's thread waits for duty
-  std::atomic<bool> patient_{false};      // the thread sleeps with a deadline
-  std::atomic<bool> watches_{false};      // the thread has the other ranks probed
-  std::optional<Monitor::Watch> watch_;   // the thread's own, as are the next three
+  // 1: the session's thread was woken and found another thread on duty, which looks for work again.
+  std::atomic<std::uint32_t> wanted_{0};
+  std::atomic<bool> patient_{false};     // the thread wakes in time for every name that waits
+  std::atomic<bool> watches_{false};     // the thread has the other ranks probed
+  std::optional<Monitor::Watch> watch_;  // the thread's own, as are the next four
+  std::uint64_t seen_ended_ = 0;         // unattended_ended_, when the watch was last renewed
   std::optional<Deadline> watch_at_;
   Deadline look_at_ = {};
   bool has_seen_departed_ = false;

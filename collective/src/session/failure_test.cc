@@ -1,9 +1,11 @@
 // The errors on other ranks when a rank dies, is stopped or is late, and the cost of an idle
 // session.
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <csignal>
@@ -114,6 +116,33 @@ TEST(SessionFailure, OfAStoppedRankReachesACallback) {
   EXPECT_FALSE(called.get_future().get());
 }
 
+// Each wait is over before the waiting thread itself would have the other ranks probed, so the
+// session's thread has to.
+TEST(SessionFailure, OfAStoppedRankReachesAThreadThatWaitsInSlices) {
+  const std::vector<Options> options = testing::world_of(2);
+  Process process(options[0], [&](World& world) {
+    const std::unique_ptr<Session> session = session_of(world, Over::kSharedMemory);
+    if (session) static_cast<void>(session->wait(*session->barrier("first")));
+    ::raise(SIGSTOP);
+  });
+  Descriptor(options[0].listener).close();
+  Result<std::unique_ptr<World>> world = join(options[1], session_memory);
+  ASSERT_TRUE(world);
+  const std::unique_ptr<Session> session = session_of(**world, Over::kSharedMemory);
+  ASSERT_NE(session, nullptr);
+  static_cast<void>(session->wait(*session->barrier("first")));
+  const Ticket ticket = *session->barrier("x");
+  const Deadline limit = Clock::now() + testing::kPatience;
+  std::optional<Status> outcome;
+  while (!outcome && Clock::now() < limit) {
+    outcome = session->wait_for(ticket, std::chrono::milliseconds(100));
+  }
+  ASSERT_TRUE(outcome) << "the stopped rank was not detected";
+  ASSERT_FALSE(*outcome);
+  EXPECT_EQ(outcome->error().code, ErrorCode::kTimeout) << outcome->error().to_string();
+  EXPECT_EQ(outcome->error().rank, 0) << outcome->error().to_string();
+}
+
 TEST(SessionStall, IsReportedOnceWithTheMissingRanks) {
   for (const Over over : {Over::kSharedMemory, Over::kMessages}) {
     std::promise<std::string> reported;
@@ -170,7 +199,8 @@ class LateRest final : public SilentChannel {
   LateRest(Events& events, Take take) : events_(events), take_(std::move(take)) {}
 
   void collect() override {
-    if (looks_++ > 0 && !events_.message.empty()) take_(1, std::exchange(events_.message, {}));
+    if (looks_++ > 0 && !events_.message.empty())
+      take_(1, std::exchange(events_.message, {}), Clock::now());
   }
   Doorbell& bell() override {
     if (std::this_thread::get_id() == maker_ || looks_ != 1) return bell_;
@@ -186,18 +216,37 @@ class LateRest final : public SilentChannel {
   int looks_ = 0;  // used by the session's thread
 };
 
+std::unique_ptr<Monitor> monitor_without_links() {
+  return std::make_unique<Monitor>(
+      MonitorOptions{.rank = 0, .host = "a", .timeout = testing::kPatience}, std::vector<Link>());
+}
+
+// Rank 0 of a world of two, without rank 1.
 class Alone {
  public:
-  Alone(std::chrono::milliseconds limit, Engine::MakeChannel make_channel)
-      : engine_({.world = world_, .backend = &backend_},
-                {.stall_warning = std::chrono::milliseconds(100),
-                 .stall_limit = limit,
-                 .on_stall = [this](const std::string& text) { add(text); }},
+  Alone(SessionOptions options, Engine::MakeChannel make_channel,
+        std::unique_ptr<Monitor> monitor = monitor_without_links())
+      : world_{.rank = 0, .size = 2, .hosts = {"a", "b"}, .monitor = std::move(monitor)},
+        engine_({.world = world_, .backend = &backend_}, with_reports(std::move(options)),
                 std::move(make_channel)) {
     EXPECT_TRUE(engine_.start());
   }
-  void hand_over(std::string_view name) {
-    EXPECT_TRUE(engine_.hand_over({name}, {.kind = CallKind::kBarrier}, {}, {}));
+  Engine& engine() { return engine_; }
+
+  Ticket hand_over(std::string_view name) {
+    const Result<Ticket> ticket = engine_.hand_over({name}, {.kind = CallKind::kBarrier}, {}, {});
+    EXPECT_TRUE(ticket);
+    return ticket ? *ticket : Ticket{};
+  }
+  void hand_over(std::string_view name, std::function<void(const Status&)> then) {
+    engine_.when_done(hand_over(name), std::move(then));
+  }
+
+  // Waits until the session's thread has the other ranks probed, or has ended that.
+  bool comes_to_watch(bool watches) {
+    const Deadline limit = Clock::now() + testing::kPatience;
+    while (engine_.watches() != watches && Clock::now() < limit) std::this_thread::yield();
+    return engine_.watches() == watches;
   }
   bool is_reported(const std::string& name) {
     std::unique_lock lock(mutex_);
@@ -208,11 +257,9 @@ class Alone {
   }
 
  private:
-  static World world_of_two() {
-    World world{.rank = 0, .size = 2, .hosts = {"a", "b"}};
-    world.monitor = std::make_unique<Monitor>(
-        MonitorOptions{.rank = 0, .host = "a", .timeout = testing::kPatience}, std::vector<Link>());
-    return world;
+  SessionOptions with_reports(SessionOptions options) {
+    options.on_stall = [this](const std::string& text) { add(text); };
+    return options;
   }
   void add(const std::string& text) {
     const std::lock_guard lock(mutex_);
@@ -223,7 +270,7 @@ class Alone {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> reports_;
-  World world_ = world_of_two();
+  World world_;
   SoloBackend backend_;
   Engine engine_;
 };
@@ -232,9 +279,10 @@ class Alone {
 TEST(SessionStall, IsReportedForAHandOverWhileTheThreadGoesToSleep) {
   for (const int from : {0, 1}) {
     LateRest::Events events;
-    Alone alone({}, [&](const SessionBase& /*base*/, Channel::Take take) {
-      return std::make_unique<LateRest>(events, std::move(take));
-    });
+    Alone alone({.stall_warning = std::chrono::milliseconds(100)},
+                [&](const SessionBase& /*base*/, Channel::Take take) {
+                  return std::make_unique<LateRest>(events, std::move(take));
+                });
     events.is_late.wait();
     if (from == 0) alone.hand_over("w1");
     if (from == 1) events.message = encode_new("w1", {.call = {.kind = CallKind::kBarrier}});
@@ -245,14 +293,185 @@ TEST(SessionStall, IsReportedForAHandOverWhileTheThreadGoesToSleep) {
 
 // The thread then sleeps until the limit of the first operation, which is far away.
 TEST(SessionStall, IsReportedForAHandOverAfterAnotherReport) {
-  Alone alone(std::chrono::hours(1),
-              [](const SessionBase& /*base*/, const Channel::Take& /*take*/) {
-                return std::make_unique<SilentChannel>();
-              });
+  Alone alone(
+      {.stall_warning = std::chrono::milliseconds(100), .stall_limit = std::chrono::hours(1)},
+      [](const SessionBase& /*base*/, const Channel::Take& /*take*/) {
+        return std::make_unique<SilentChannel>();
+      });
   alone.hand_over("w1");
   EXPECT_TRUE(alone.is_reported("w1"));
   alone.hand_over("w2");
   EXPECT_TRUE(alone.is_reported("w2"));
+}
+
+// The channel of rank 0, whose test plays rank 1. It counts how often the session's thread uses the
+// bell: in each round once at the beginning, twice on duty, and once to sleep.
+class CountedBell final : public SilentChannel {
+ public:
+  static constexpr int kRoundOnDuty = 4;
+  static constexpr int kRoundWithoutDuty = 2;
+
+  struct Events {
+    std::atomic<int> uses = 0;  // of the bell
+    CountedBell* channel = nullptr;
+
+    void await(int count) const {
+      for (int seen = uses; seen < count; seen = uses) uses.wait(seen);
+    }
+    // The thread sleeps, and is not on duty. Until then no other thread may have been on duty.
+    void await_sleep() const {
+      for (int seen = uses; seen == 0 || seen % kRoundOnDuty != 0; seen = uses) uses.wait(seen);
+    }
+    // Rank 1 hands over a barrier.
+    void hand_over(std::string_view name) const {
+      channel->bell_.notify(channel->take_(
+          1, encode_new(name, {.call = {.kind = CallKind::kBarrier}}), Clock::now()));
+    }
+  };
+  CountedBell(Events& events, Take take) : events_(events), take_(std::move(take)) {
+    events_.channel = this;
+  }
+
+  Doorbell& bell() override {
+    if (std::this_thread::get_id() == maker_) return bell_;
+    ++events_.uses;
+    events_.uses.notify_all();
+    return bell_;
+  }
+
+ private:
+  Events& events_;
+  Take take_;
+  const std::thread::id maker_ = std::this_thread::get_id();
+};
+
+Engine::MakeChannel counted_bell(CountedBell::Events& events) {
+  return [&](const SessionBase& /*base*/, Channel::Take take) {
+    return std::make_unique<CountedBell>(events, std::move(take));
+  };
+}
+
+SessionOptions without_reports() {
+  return {.stall_warning = std::chrono::milliseconds::zero(),
+          .slow_window = std::chrono::milliseconds::zero()};
+}
+
+// The only ring for the operation wakes the thread while another thread is on duty.
+TEST(SessionWatch, BeginsAlthoughTheThreadFoundTheDutyTaken) {
+  CountedBell::Events events;
+  Alone alone(without_reports(), counted_bell(events));
+  events.await_sleep();
+  const int before = events.uses;
+  Ticket pending;
+  const auto outcome = alone.engine().run(
+      [&]() -> Result<Ticket> {
+        alone.hand_over("x", [](const Status&) {});
+        events.await(before + CountedBell::kRoundWithoutDuty);
+        return Error{ErrorCode::kBadArgument, "nothing to wait for"};
+      },
+      std::nullopt, pending);
+  EXPECT_FALSE(*outcome);
+  EXPECT_TRUE(alone.comes_to_watch(true));
+}
+
+TEST(SessionWatch, EndsAlthoughTheThreadFoundTheDutyTaken) {
+  CountedBell::Events events;
+  Alone alone(without_reports(), counted_bell(events));
+  const std::thread::id this_thread = std::this_thread::get_id();
+  int before = 0;
+  alone.hand_over("x", [&](const Status& status) {
+    EXPECT_TRUE(status);
+    // This thread is on duty. The end of the operation has rung for the session's thread.
+    if (std::this_thread::get_id() == this_thread) {
+      events.await(before + CountedBell::kRoundWithoutDuty);
+    }
+  });
+  ASSERT_TRUE(alone.comes_to_watch(true));
+  events.await_sleep();
+  Ticket pending;
+  const auto outcome = alone.engine().run(
+      [&]() -> Result<Ticket> {
+        before = events.uses;
+        events.hand_over("x");
+        events.hand_over("y");
+        return alone.hand_over("y");
+      },
+      std::nullopt, pending);
+  EXPECT_TRUE(*outcome);
+  EXPECT_TRUE(alone.comes_to_watch(false));
+}
+
+// Monitors of a world of two. That of rank 1 answers.
+struct TwoMonitors {
+  explicit TwoMonitors(std::chrono::milliseconds timeout) {
+    std::array<int, 2> ends = {};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
+    zero = monitor_of(0, timeout, Descriptor(ends[0]));
+    one = monitor_of(1, testing::kPatience, Descriptor(ends[1]));
+  }
+
+  // The monitor counts at most a millisecond in each round of its thread. So on a machine that is too
+  // busy to run the threads of this test, the timeout takes longer, too.
+  static std::unique_ptr<Monitor> monitor_of(int rank, std::chrono::milliseconds timeout,
+                                             Descriptor connection) {
+    std::vector<Link> links;
+    links.push_back({.rank = 1 - rank,
+                     .host = rank == 0 ? "b" : "a",
+                     .is_local = true,
+                     .socket = std::move(connection)});
+    return std::make_unique<Monitor>(MonitorOptions{.rank = rank,
+                                                    .host = rank == 0 ? "a" : "b",
+                                                    .timeout = timeout,
+                                                    .probe_interval = std::chrono::milliseconds(1),
+                                                    .silence_on_host = testing::kPatience},
+                                     std::move(links));
+  }
+
+  std::unique_ptr<Monitor> zero;
+  std::unique_ptr<Monitor> one;
+};
+
+TEST(SessionTimeout, OfAnOperationThatARankDoesNotHandOverBlamesNoRank) {
+  TwoMonitors monitors(std::chrono::milliseconds(300));
+  CountedBell::Events events;
+  Alone alone(without_reports(), counted_bell(events), std::move(monitors.zero));
+  const std::optional<Status> outcome =
+      alone.engine().wait(alone.hand_over("x"), testing::kPatience);
+  ASSERT_TRUE(outcome);
+  ASSERT_FALSE(*outcome);
+  EXPECT_EQ(outcome->error().code, ErrorCode::kTimeout);
+  EXPECT_EQ(outcome->error().rank, Error::kNobody);
+  EXPECT_TRUE(
+      outcome->error().message.starts_with("barrier 'x' made no progress for 0.3 s while rank 0 on "
+                                           "host a waited in it; all ranks answer "
+                                           "and have begun as many calls"))
+      << outcome->error().message;
+}
+
+// At every moment an operation is in flight for which no thread waits.
+TEST(SessionTimeout, DoesNotComeWhileOperationsEnd) {
+  constexpr std::chrono::milliseconds kTimeout{500};
+  TwoMonitors monitors(kTimeout);
+  CountedBell::Events events;
+  std::atomic<int> ended = 0;
+  std::atomic<int> failed = 0;
+  Alone alone(without_reports(), counted_bell(events), std::move(monitors.zero));
+  const auto begin = [&](int number) {
+    alone.hand_over(number % 2 == 0 ? "even" : "odd", [&](const Status& status) {
+      if (!status) ++failed;
+      ++ended;
+      ended.notify_all();
+    });
+  };
+  begin(0);
+  const Deadline end = Clock::now() + 3 * kTimeout;
+  for (int number = 0; failed == 0 && Clock::now() < end; ++number) {
+    begin(number + 1);
+    events.hand_over(number % 2 == 0 ? "even" : "odd");
+    for (int seen = ended; seen <= number; seen = ended) ended.wait(seen);
+  }
+  EXPECT_EQ(failed, 0);
+  EXPECT_TRUE(alone.engine().watches());
 }
 
 }  // namespace

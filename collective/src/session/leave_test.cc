@@ -36,7 +36,7 @@ class StillChannel final : public SilentChannel {
 
   // The last call before the thread sleeps. Rings the bell, since the thread might sleep for ever
   // otherwise.
-  bool has_next() const override {
+  bool has_next() override {
     events_.looked_for_records = true;
     bell_.ring();
     return false;

@@ -158,11 +158,13 @@ Status Executor::all_reduce(std::span<Item> items) {
       pieces_.insert(pieces_.end(), pieces.begin(), pieces.end());
     }
   }
+  // For an empty list a rank that has joined adds one empty piece, and the other ranks none.
+  std::erase_if(pieces_, [](const Piece& piece) { return piece.count == 0; });
   Call call = items.front().agreed->request.call;
   lengths_.clear();
   for (const Piece& piece : pieces_) lengths_.push_back(piece.count);
   call.count = sum_of(lengths_);
-  call.shape = hash_of(lengths_);
+  call.shape = hash_of_list(lengths_);
   return backend_.all_reduce(numbered(call), pieces_);
 }
 

@@ -116,8 +116,7 @@ void Engine::finish_items() {
 // Requires the lock of the table. After this call a waiting thread may return the operation.
 void Engine::settle(Operation& operation, const Status& outcome) {
   memory_in_use_.remove(operation, operation.memory);
-  // The thread that has the other ranks probed can stop probing.
-  if (operation.unattended && --unattended_ == 0 && watches_.load()) bell().ring();
+  end_watch_over(operation);
   if (operation.then) {
     to_call_.emplace_back(std::move(operation.then), outcome);
     operations_.give_back(operation);
@@ -278,6 +277,12 @@ void Engine::tune(const Batch& batch, std::uint64_t bytes) {
 // Which thread executes records.
 namespace {
 
+// The pause between the attempts of the session's thread to go on duty while another thread is, if it
+// has to begin or end a watch. A thread that waits in slices, usually of 100 ms, is on duty for a
+// short time at the beginning of each slice. The pause differs from a slice, so that the attempts do
+// not come at the beginning of each slice, too.
+constexpr std::chrono::milliseconds kBetweenTries{30};
+
 std::optional<Deadline> earlier(std::optional<Deadline> one, std::optional<Deadline> other) {
   if (!one || !other) return one ? one : other;
   return std::min(*one, *other);
@@ -333,6 +338,9 @@ void Engine::serve() {
       until.reset();
       wanted_.exchange(1);
       on_duty = duty_.try_lock();
+      // The thread on duty looks for work, but only this thread begins and ends the watch. The ring
+      // for that comes once, and may be the one that has just woken this thread.
+      if (!on_duty && (watches_ || has_unattended())) until = Clock::now() + kBetweenTries;
     }
     if (on_duty) {
       const std::lock_guard duty(duty_, std::adopt_lock);
@@ -341,7 +349,7 @@ void Engine::serve() {
       while (!stopping_ && step()) {
       }
       until = plan_to_wake();
-      bell().rest(until ? Attention::kPatient : Attention::kAsleep);
+      bell().rest(patient_ ? Attention::kPatient : Attention::kAsleep);
       // A hand-over between the plan and this rest has rung no bell.
       if (has_work() || (!patient_ && has_unwatched_names())) continue;
     }
@@ -395,8 +403,10 @@ std::optional<Deadline> Engine::give_up_stalls() {
 // Watches operations that no thread waits for.
 std::optional<Deadline> Engine::watch_over_unattended() {
   const Deadline now = Clock::now();
+  std::uint64_t ended = 0;
   {
     const std::lock_guard lock(mutex_);
+    ended = unattended_ended_;
     if (unattended_ == 0) {
       watch_at_.reset();
     } else if (!watch_at_) {
@@ -410,7 +420,13 @@ std::optional<Deadline> Engine::watch_over_unattended() {
     has_seen_departed_ = false;
     return watch_at_;
   }
-  if (!watch_) watch_.emplace(*monitor(), "the operations in flight");
+  // While such operations end, some may always be in flight. That is progress.
+  const bool has_progress = std::exchange(seen_ended_, ended) != ended;
+  if (!watch_) {
+    watch_.emplace(*monitor(), "the operations in flight");
+  } else if (has_progress) {
+    watch_->renew();
+  }
   if (now >= look_at_) {
     look_at_ = now + kBetweenLooks;
     end_without(monitor()->departed(), has_seen_departed_);
@@ -452,6 +468,11 @@ void Engine::go_off_duty() {
     if (wanted_.fetch_or(0) == 0 || !duty_.try_lock()) return;
     wanted_.exchange(0);
   }
+}
+
+bool Engine::has_unattended() const {
+  const std::lock_guard lock(mutex_);
+  return unattended_ > 0;
 }
 
 // Names that wait for a rank, which no other thread would report.

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <latch>
 #include <mutex>
 #include <numeric>
 #include <random>
@@ -25,6 +26,28 @@ namespace {
 using testing::on_threads;
 
 INSTANTIATE_SESSION_TEST(SessionTest);
+
+// Both lists are executed together, since they become complete together.
+TEST_P(SessionTest, ARankThatHasJoinedContributesToAnEmptyList) {
+  std::latch handed_over(1);
+  run(2, [&](Session& session) {
+    if (session.rank() == 1) {
+      handed_over.wait();
+      EXPECT_OK(session.wait(ticket_of(session.join())));
+      return;
+    }
+    std::vector<float> values(3, 1);
+    const Ticket empty =
+        ticket_of(session.all_reduce("empty", {}, DataType::kFloat32, ReduceOp::kSum));
+    const Ticket full = ticket_of(session.all_reduce(
+        "full", values.data(), values.data(), values.size(), DataType::kFloat32, ReduceOp::kSum));
+    handed_over.count_down();
+    EXPECT_OK(session.wait(empty));
+    EXPECT_OK(session.wait(full));
+    EXPECT_EQ(values, std::vector<float>(3, 1));
+    EXPECT_OK(session.wait(ticket_of(session.join())));
+  });
+}
 
 TEST_P(SessionTest, ReducesOverEveryNumberOfRanks) {
   for (int size = 1; size <= 8; ++size) {

@@ -10,7 +10,7 @@ class SilentChannel : public Channel {
   Doorbell& bell() override { return bell_; }
   Doorbell* bell_of(int /*rank*/) override { return nullptr; }
   Next next(Bytes& /*record*/) override { return Next::kNothing; }
-  bool has_next() const override { return false; }
+  bool has_next() override { return false; }
   void hand_over(ByteView /*message*/, Tally /*tally*/) override {}
   void notify_self(Tally /*tally*/, bool has_record) override { bell_.notify(has_record); }
   void joins() override {}

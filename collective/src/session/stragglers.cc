@@ -78,7 +78,7 @@ void Stragglers::completed(int last, Deadline before, Deadline now) {
   ++waits.operations;
   waits.sum += now - before;
   waits.alone += now - std::min(now, std::max({before, waits.counted_until, *begun_}));
-  waits.counted_until = now;
+  waits.counted_until = std::max(waits.counted_until, now);
 }
 
 void Stragglers::take(int from, const LinkReport& report) {

@@ -77,7 +77,7 @@ class Stragglers {
   Stragglers(int size, std::chrono::milliseconds window);
 
   /// `last` handed over an operation at `now`, and the last of the other ranks at `before`. The
-  /// times `now` of successive calls do not decrease.
+  /// times `now` of successive calls usually do not decrease.
   void completed(int last, Deadline before, Deadline now);
 
   void take(int from, const LinkReport& report);

@@ -248,6 +248,30 @@ TEST_P(StragglersTest, ASlowRankIsReported) {
   EXPECT_NE(report.text.find("rank 1 on host"), std::string::npos) << report.text;
   EXPECT_NE(report.text.find("is slow: the other ranks waited for it"), std::string::npos);
 }
+
+// In shared memory the hand-overs of the other ranks lie in the rings until rank 0 executes the
+// operation, which is when its own hand-over comes.
+TEST_P(StragglersTest, ASlowRank0IsReportedThatHandsOverAndExecutesInOneCall) {
+  Report report;
+  run(
+      3,
+      [&](Session& session) {
+        do {
+          for (int i = 0; i < 10; ++i) {
+            // What makes the rank slow.
+            if (session.rank() == 0) std::this_thread::sleep_for(milliseconds(5));
+            Ticket pending;
+            const auto outcome =
+                session.run([&] { return session.barrier("b"); }, std::nullopt, pending);
+            ASSERT_TRUE(outcome);
+            EXPECT_OK(*outcome);
+          }
+        } while (!is_over(session, report));
+      },
+      reporting_to(report));
+  EXPECT_NE(report.text.find("rank 0 on host"), std::string::npos) << report.text;
+  EXPECT_NE(report.text.find("is slow: the other ranks waited for it"), std::string::npos);
+}
 INSTANTIATE_SESSION_TEST(StragglersTest);
 
 // The kernel sends at most 8 MB a second over this link.

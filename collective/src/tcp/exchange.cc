@@ -81,6 +81,8 @@ Status Exchange::connect_peers() {
   }
   const Deadline begin = Clock::now();
   for (;;) {
+    // Before the scan, which then finds what has come, or the poll reports what comes later.
+    world.switchboard->forget_arrivals();
     for (std::size_t i = 0; i < missing.size();) {
       const int rank = mesh_.world_rank_of(missing[i]);
       Streams& streams = world.streams[static_cast<std::size_t>(rank)];

@@ -65,13 +65,16 @@ void WorldSwitchboard::request_streams(int rank) {
 
 Result<bool> WorldSwitchboard::take_streams(int rank, Streams& streams) {
   const std::lock_guard lock(mutex_);
-  clear(arrival_);
   Incoming& incoming = incoming_[rank];
   if (incoming.obstacle) return *incoming.obstacle;
   const bool is_whole = static_cast<int>(incoming.sockets.size()) == streams_ &&
                         std::ranges::all_of(incoming.sockets, &Descriptor::operator bool);
   if (is_whole) streams.sockets = std::exchange(incoming.sockets, {});
   return is_whole;
+}
+
+void WorldSwitchboard::forget_arrivals() {
+  clear(arrival_);
 }
 
 void WorldSwitchboard::prepare(std::vector<pollfd>& entries, Deadline& wake) {

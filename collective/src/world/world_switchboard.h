@@ -7,8 +7,8 @@
 // So both may begin at once, and neither waits for a call of the other: the monitor's thread serves
 // both.
 //
-// Thread-safety: call(), request_streams(), take_streams() and arrival_descriptor() from any thread;
-// the other methods from the monitor's thread.
+// Thread-safety: call(), request_streams(), take_streams(), forget_arrivals() and
+// arrival_descriptor() from any thread; the other methods from the monitor's thread.
 #pragma once
 
 #include <cstdint>
@@ -57,8 +57,11 @@ class WorldSwitchboard final : public Switchboard {
   /// Errors: the reason why they cannot be opened, which does not name the rank.
   Result<bool> take_streams(int rank, Streams& streams);
 
-  /// Readable after data connections have come, until the next take_streams().
+  /// Readable after data connections have come, until forget_arrivals(). A thread that waits for
+  /// connections calls forget_arrivals() first, then take_streams() for each of their ranks, and then
+  /// polls.
   int arrival_descriptor() const { return arrival_.get(); }
+  void forget_arrivals();
 
   /// The data connections between two ranks.
   int streams() const { return streams_; }

@@ -63,8 +63,8 @@ struct Options {
   /// all. MUSTER_COLLECTIVE_ALGORITHM.
   std::string algorithm = {};
 
-  /// The number of TCP connections between two ranks, 1 to 16; unset: 2 between hosts, 1 within a
-  /// host. Rank 0's value applies to all ranks. MUSTER_COLLECTIVE_STREAMS.
+  /// The number of TCP connections between two ranks, 1 to 16; unset: 1. Rank 0's value applies to
+  /// all ranks. MUSTER_COLLECTIVE_STREAMS.
   std::optional<int> streams = {};
 
   /// The address space of each rank for allocate_shared(); it occupies memory only where it is

@@ -18,8 +18,8 @@
 // Ownership: buffers belong to the caller, who must not use them until the operation is done. An
 // operation is refused if it writes memory that an operation in flight uses, or reads memory that
 // one writes; several operations may read the same memory.
-// Thread-safety: all methods, from any thread. Nothing polls: an idle session uses no processor
-// time, and a waiting thread sleeps, after it has executed ready operations.
+// Thread-safety: all methods, from any thread. An idle session has no timer and uses no processor
+// time. A waiting thread sleeps, after it has executed ready operations.
 #pragma once
 
 #include <chrono>
@@ -48,8 +48,8 @@ struct SessionOptions {
   std::chrono::milliseconds stall_warning{60'000};
 
   /// The time after which such an operation fails on the ranks that have handed it over, with
-  /// kTimeout and the missing ranks; 0: never. Rank 0's value applies to all ranks.
-  /// MUSTER_COLLECTIVE_STALL_LIMIT_SECONDS.
+  /// kTimeout and the missing ranks; 0: never, but the world still fails after Options::timeout.
+  /// Rank 0's value applies to all ranks. MUSTER_COLLECTIVE_STALL_LIMIT_SECONDS.
   std::chrono::milliseconds stall_limit{0};
 
   /// Receives the report, on a thread of the session; empty: reports go to standard error.
