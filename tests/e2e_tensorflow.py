@@ -78,7 +78,7 @@ class Strategies(TensorFlowTest):
     def test_a_parameter_server_trains_with_two_workers(self):
         text = self.succeeded(self.run_experiment(*grpc(PARAMETER_SERVER, workers=3)))
 
-        self.assertIn("with 2 workers and 1 parameter servers", text)
+        self.assertRegex(text, r"with 2 workers and 1 parameter server\b")
         self.assert_it_learned(text)
         self.assert_each_has_spoken(text, "chief", "worker-0", "worker-1", "ps-0")
         exits = {task["name"]: task["exit"] for task in self.muster.job("mnist")["tasks"]}

@@ -77,7 +77,12 @@ def train(resolver, options):
     right = (model(images).numpy().argmax(axis=1) == labels).mean()
     workers = len(resolver.cluster_spec().job_tasks("worker"))
     print(f"::metrics accuracy={right:.4f}\n"
-          f"test accuracy: {right:.2%} with {workers} workers and {servers} parameter servers", flush=True)
+          f"test accuracy: {right:.2%} with {counted(workers, 'worker')} and {counted(servers, 'parameter server')}",
+          flush=True)
+
+
+def counted(number, noun):
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def main():

@@ -1942,6 +1942,8 @@ class Trial(Record):
     without_value: Optional[bool] = None
     #: Why its job was not submitted, or was stopped.
     fault: Optional[Sentence] = None
+    #: The id of its job. Absent: the job was not submitted yet, or is no longer kept.
+    job: Optional[str] = None
 
 
 @dataclass(frozen=True)

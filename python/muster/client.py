@@ -6,11 +6,11 @@ import contextlib
 import dataclasses
 import datetime
 import json
+import numbers
 import re
 import time
 import uuid
-from typing import (TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union,
-                    cast)
+from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from . import _contexts
 from ._events import EventDecoder, RawEvent
@@ -20,7 +20,8 @@ from ._log_lines import LogLines
 from ._tables import Table
 from ._transport import Answer, Request, Transport
 from ._wire import header_text, query_pairs, segment, to_wire
-from .errors import ArrayFailed, Exhausted, Invalid, JobFailed, MusterError, NotFound, TimedOut, Unavailable
+from .errors import (ArrayFailed, Exhausted, Internal, Invalid, JobFailed, MusterError, NotFound, TimedOut,
+                     Unavailable)
 
 if TYPE_CHECKING:
     from ._generated import MetricSeries
@@ -79,30 +80,32 @@ class Client(Operations):
     # --- jobs
 
     def submit(self, spec: Union[JobSpec, Mapping[str, Any]], *, idempotency_key: Optional[str] = None,
-               name_suffix: bool = False, name_template: Optional[str] = None, rerun_of: Optional[str] = None) -> Job:
+               name_suffix: bool = False, name_template: Optional[str] = None,
+               rerun_of: Optional[str] = None) -> Union[Job, Array]:
         """Submits a job exactly once, even if the request is repeated. With a key of your own, this holds over restarts
         of your program, too. With `name_suffix`, a taken name becomes NAME-2, NAME-3 and so on. A `name_template` such
         as "train-{n}" replaces the name, and the server chooses the number. `rerun_of`: the id of the job that it
         repeats.
 
-        A spec with an `array` gives an Array; submit_array() has this type."""
+        A spec with an `array` gives an Array, any other spec a Job."""
         key = idempotency_key or uuid.uuid4().hex
         made = self.submit_job(self._placed(spec), idempotency_key=key, name_suffix=name_suffix or None,
                                name_template=name_template, rerun_of=rerun_of)
-        assert isinstance(made, (Job, Array))
-        return cast(Job, made)
+        if isinstance(made, Forecast):
+            raise _unexpected("a job", made)
+        return made
 
     def submit_array(self, spec: Union[JobSpec, Mapping[str, Any]], *, idempotency_key: Optional[str] = None) -> Array:
         """Submits a spec with an `array`, exactly once as submit() does. Its members become jobs one after another."""
-        made: object = self.submit(spec, idempotency_key=idempotency_key)
+        made = self.submit(spec, idempotency_key=idempotency_key)
         if not isinstance(made, Array):
             raise TypeError("the spec has no array")
         return made
 
     def rerun(self, job: JobName, *, name: Optional[str] = None, idempotency_key: Optional[str] = None,
-              project: Optional[str] = None, **changes: Any) -> Job:
-        """Submits a job again. `changes` are fields of its JobSpec. Without `name`, the new job is called NAME-2,
-        NAME-3 and so on."""
+              project: Optional[str] = None, **changes: Any) -> Union[Job, Array]:
+        """Submits a job again, and returns what submit() returns. `changes` are fields of its JobSpec. Without `name`,
+        the new job is called NAME-2, NAME-3 and so on."""
         old_name, project = _named(job, project)
         old = self.get_job(old_name, project=project)
         stem = old.spec.name
@@ -117,7 +120,8 @@ class Client(Operations):
     def forecast(self, spec: Union[JobSpec, Mapping[str, Any]]) -> Forecast:
         """What would happen to this job if it were submitted now. Nothing is stored."""
         forecast = self.submit_job(self._placed(spec), dry_run=True)
-        assert isinstance(forecast, Forecast)
+        if not isinstance(forecast, Forecast):
+            raise _unexpected("a forecast", forecast)
         return forecast
 
     def sweep(self, job: Union[JobSpec, Mapping[str, Any]], parameters: Mapping[str, Any], *, metric: str,
@@ -128,8 +132,10 @@ class Client(Operations):
         {"low": 1e-4, "high": 0.1, "log": True}. Two whole numbers make a range of whole numbers. `options` are the
         other fields of SweepSpec: method, goal, max_trials, max_steps ..."""
         sweep = self.create_sweep({**options, "metric": metric, "job": self._placed(job),
-                                   "parameters": {name: _parameter(values) for name, values in parameters.items()}})
-        assert isinstance(sweep, Sweep)
+                                   "parameters": {name: _parameter(name, values)
+                                                  for name, values in parameters.items()}})
+        if not isinstance(sweep, Sweep):
+            raise _unexpected("a sweep", sweep)
         return sweep
 
     def wait_sweep(self, sweep: Union[str, Sweep], *, timeout: Optional[float] = None, project: Optional[str] = None,
@@ -414,14 +420,29 @@ def _content_of(answer: Answer) -> Any:
     return json.loads(answer.body) if kind == "application/json" else answer.body.decode("utf-8", "replace")
 
 
-def _parameter(values: Any) -> Union[SweepParameter, Mapping[str, Any]]:
+def _unexpected(wanted: str, answer: object) -> Internal:
+    return Internal(f"the server answered with an object of type {type(answer).__name__} instead of {wanted}",
+                    "use the client of the server's version")
+
+
+def _parameter(name: str, values: Any) -> Union[SweepParameter, Mapping[str, Any]]:
     if isinstance(values, (SweepParameter, Mapping)):
         return values
     if isinstance(values, tuple) and len(values) == 2:
-        low, high = values
-        whole = isinstance(low, int) and isinstance(high, int)
-        return {"low": float(low), "high": float(high), "integer": whole}
+        try:
+            low, high = map(_bound, values)
+        except (TypeError, ValueError):
+            raise Invalid(f"parameter {name!r} is {values!r}, which is not a range of numbers",
+                          f"write a list for a choice: {list(values)!r}") from None
+        return {"low": low, "high": high, "integer": all(isinstance(each, numbers.Integral) for each in values)}
     return {"values": [str(value) for value in values]}
+
+
+def _bound(value: Any) -> float:
+    """Errors: TypeError and ValueError."""
+    if str(value) in ("True", "False"):  # also numpy's
+        raise TypeError("not a number")
+    return float(value)
 
 
 def _array_named(array: ArrayName, project: Optional[str]) -> Tuple[str, Optional[str]]:

@@ -1,6 +1,7 @@
 """The client against a server with scripted answers."""
 
 import json
+import numbers
 import unittest
 from unittest import mock
 
@@ -249,6 +250,45 @@ class Client(unittest.TestCase):
             with self.assertRaisesRegex(muster.Invalid, "for https://lab:7443 is damaged: character [89]") as found:
                 muster.Client(server="https://lab", token=damaged)
             self.assertNotIn("sec", str(found.exception))
+
+    def test_a_parameter_of_a_sweep_is_a_range_or_a_choice(self):
+        class Whole(int):
+            """A whole number of another type, such as numpy's."""
+
+        class Integral:
+            def __float__(self):
+                return 8.0
+
+        numbers.Integral.register(Integral)
+        client = self.serve(answer(400, PROBLEM))
+        given = {"whole": (1, 8), "other": (Whole(1), Integral()), "real": (1, 0.5), "text": ("1e-4", "0.1"),
+                 "list": ["sgd", "adam"], "three": ("a", "b", "c"), "flags": [True, False]}
+        with self.assertRaises(muster.Invalid):
+            client.sweep({"name": "one"}, given, metric="loss")
+        (_, _, body), = self.server.requests
+        self.assertEqual(json.loads(body)["parameters"], {
+            "whole": {"low": 1.0, "high": 8.0, "integer": True}, "other": {"low": 1.0, "high": 8.0, "integer": True},
+            "real": {"low": 1.0, "high": 0.5, "integer": False}, "text": {"low": 1e-4, "high": 0.1, "integer": False},
+            "list": {"values": ["sgd", "adam"]}, "three": {"values": ["a", "b", "c"]},
+            "flags": {"values": ["True", "False"]}})
+
+    def test_a_tuple_without_numbers_is_no_parameter_of_a_sweep(self):
+        for values in (("sgd", "adam"), (True, False), (None, 1)):
+            with self.assertRaises(muster.Invalid) as caught:
+                muster.Client(socket="/nowhere").sweep({"name": "one"}, {"optimizer": values}, metric="loss")
+            self.assertEqual(str(caught.exception),
+                             f"parameter 'optimizer' is {values!r}, which is not a range of numbers\n"
+                             f"  write a list for a choice: {list(values)!r}")
+
+    def test_a_submit_returns_a_job_or_an_array(self):
+        client = self.serve(answer(201, JOB), answer(202, ARRAY))
+        self.assertIsInstance(client.submit({"name": "dist"}), muster.Job)
+        self.assertIsInstance(client.submit({"name": "grid", "array": "0-3"}), muster.Array)
+
+    def test_an_answer_of_another_kind_is_an_error(self):
+        client = self.serve(answer(201, JOB))
+        with self.assertRaisesRegex(muster.Internal, "an object of type Job instead of a forecast"):
+            client.forecast({"name": "one"})
 
     def test_pages_are_asked_for_as_they_are_needed(self):
         client = self.serve(answer(200, {"jobs": [], "next": "C"}), answer(200, {"jobs": []}))

@@ -30,6 +30,10 @@ def placed(rank, size):
 
 
 class Sampler(unittest.TestCase):
+    def test_is_refused_before_init(self):
+        with self.assertRaisesRegex(ValueError, r"init\(\)"):
+            hvd.elastic.ElasticSampler(range(4))
+
     def test_the_ranks_share_an_epoch_out(self):
         for samples in (1, 2, 7, 12, 100):
             for size in (1, 2, 3, 4):

@@ -74,7 +74,34 @@ def circles_of(package: Path) -> List[str]:
     return circles
 
 
+def public_names(path: Path) -> Set[str]:
+    """The names that the __init__.py of a package imports from its modules or defines, without those that begin with
+    an underscore."""
+    found: Set[str] = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.level and node.module:
+            found.update(alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.add(node.name)
+    return {name for name in found if not name.startswith("_")}
+
+
+def listed_names(path: Path) -> List[str]:
+    """The value of __all__."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            return list(ast.literal_eval(node.value))
+    return []
+
+
 class Imports(unittest.TestCase):
+    def test_all_lists_every_public_name(self):
+        loaded_at_first_use = {"torch": {"elastic"}, "tensorflow": {"elastic", "keras", "SyncBatchNormalization"}}
+        for package, late in loaded_at_first_use.items():
+            with self.subTest(package):
+                path = PACKAGES[0] / package / "__init__.py"
+                self.assertEqual(sorted(listed_names(path)), sorted(public_names(path) | late))
+
     def test_no_module_imports_itself_by_way_of_others(self):
         for package in PACKAGES:
             with self.subTest(package=package.name):

@@ -90,7 +90,7 @@ Roster::Membership Roster::join(int worker, std::function<void()> dismiss) {
   const std::uint64_t session = next_session_++;
   if (stopped_) dismiss();
   members_.emplace(session, Member{.worker = worker, .dismiss = std::move(dismiss)});
-  someone_was_there_ = true;
+  any_worker_joined_ = true;
   const std::uint64_t clock = clocks_.join(worker);
   changed_.notify_all();
   return {.session = session, .clock = clock};
@@ -195,13 +195,13 @@ void Roster::advance(std::uint64_t session) {
   changed_.notify_all();
 }
 
-bool Roster::all_have_gone() const {
-  return someone_was_there_ && clocks_.is_complete() && members_.empty();
+bool Roster::all_workers_left() const {
+  return any_worker_joined_ && clocks_.is_complete() && members_.empty();
 }
 
 bool Roster::wait_for_end() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return stopped_ || all_have_gone(); });
+  changed_.wait(lock, [this] { return stopped_ || all_workers_left(); });
   return !stopped_early_;
 }
 
@@ -214,7 +214,7 @@ void Roster::stop() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(stopped_, true)) return;
   // Dismissed workers leave soon, which does not count as all workers having left.
-  stopped_early_ = !all_have_gone();
+  stopped_early_ = !all_workers_left();
   for (auto& [session, member] : members_) member.dismiss();
   changed_.notify_all();
 }

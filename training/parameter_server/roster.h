@@ -173,7 +173,7 @@ class Roster {
 
   void end_turn(std::uint64_t session);
 
-  bool all_have_gone() const;
+  bool all_workers_left() const;
   void remove(std::uint64_t session, std::uint64_t& count);
   collective::Status wait(std::unique_lock<std::mutex>& lock, std::uint64_t session,
                           const std::function<bool(const Clocks&)>& ready);
@@ -184,7 +184,7 @@ class Roster {
   std::map<std::uint64_t, Member> members_;  // by session
   std::uint64_t next_session_;
   Departures departures_;
-  bool someone_was_there_ = false;
+  bool any_worker_joined_ = false;
   bool stopped_ = false;
   bool stopped_early_ = false;  // before all expected workers had left
 };

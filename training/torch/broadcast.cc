@@ -2,7 +2,9 @@
 
 #include <torch/torch.h>
 
-#include <set>
+#include <cstdint>
+#include <iterator>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +31,25 @@ Error naming(const std::string& tensor, const Error& error) {
   return named;
 }
 
+// The memory into which operations in flight write, as ranges that do not overlap.
+class MemoryInFlight {
+ public:
+  // Adds the memory of a contiguous tensor, unless a part of it is included already.
+  bool add(const torch::Tensor& tensor) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(tensor.data_ptr());
+    const std::uintptr_t end = begin + tensor.nbytes();
+    if (begin == end) return true;
+    const auto next = end_of_begin_.lower_bound(begin);
+    if (next != end_of_begin_.end() && next->first < end) return false;
+    if (next != end_of_begin_.begin() && std::prev(next)->second > begin) return false;
+    end_of_begin_.emplace_hint(next, begin, end);
+    return true;
+  }
+
+ private:
+  std::map<std::uintptr_t, std::uintptr_t> end_of_begin_;
+};
+
 // Waits for all operations, even after one has failed, since they write into the tensors.
 Status wait_for_all(Session& session, const std::vector<NamedTensor>& sent,
                     const std::vector<Ticket>& tickets) {
@@ -52,13 +73,17 @@ Status broadcast_parameters(Session& session, torch::nn::Module& model, int root
   std::vector<NamedTensor> sent;  // as sent: in row-major order, in host memory
   std::vector<torch::Tensor> targets;
   std::vector<Ticket> tickets;
-  std::set<const void*> begun;
+  MemoryInFlight in_flight;
   Status outcome;
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.defined()) continue;
     torch::Tensor bytes = tensor.detach().cpu().contiguous();
-    // A tensor with several names, such as tied weights, is received several times.
-    if (!begun.insert(bytes.data_ptr()).second) bytes = bytes.clone();
+    // A tensor with several names, such as tied weights, is received several times, and so is the
+    // part of a tensor that is registered on its own.
+    if (!in_flight.add(bytes)) {
+      bytes = session.rank() == root ? bytes.clone() : torch::empty_like(bytes);
+      in_flight.add(bytes);
+    }
     sent.push_back({name, bytes});
     targets.push_back(tensor.detach());
     const Result<Ticket> ticket =

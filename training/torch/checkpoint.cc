@@ -3,10 +3,8 @@
 #include <torch/torch.h>
 
 #include <cstring>
-#include <filesystem>
 #include <sstream>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -193,18 +191,6 @@ std::string errors_folder(const std::string& folder, const Progress& progress, i
   return folder + "/" + errors_of_progress(progress) + std::to_string(rank);
 }
 
-void remove_other_errors(const std::string& folder, const Progress& progress) {
-  std::error_code ignored;  // files that remain do no harm
-  std::vector<std::filesystem::path> old;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with("errors-") && !name.starts_with(errors_of_progress(progress))) {
-      old.push_back(entry.path());
-    }
-  }
-  for (const auto& path : old) std::filesystem::remove_all(path, ignored);
-}
-
 // Restored errors begin new buckets, so all ranks restore theirs or none does: otherwise the ranks
 // would wait for each other's buckets in the next step.
 Status restore_errors_of(Session& session, const std::string& folder, const Progress& progress,
@@ -237,7 +223,9 @@ Status save(Session& session, const std::string& folder, const torch::nn::Module
   const Status mine = write_checkpoint(own, {{progress_line(progress)}, distributed.error_bytes()});
   if (Status written = first_of(session, "checkpoint.errors", mine); !written) return written;
   Status saved = save(session, folder, model, optimizer, progress);
-  if (saved && session.rank() == 0) remove_other_errors(folder, progress);
+  if (saved && session.rank() == 0) {
+    remove_other_checkpoints(folder, "errors-#-#-#-#", errors_of_progress(progress));
+  }
   return saved;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -159,6 +160,28 @@ std::string checkpoint_path(const std::string& folder) {
   return folder + "/checkpoint";
 }
 
+namespace {
+
+std::string draft_path(const std::string& folder) {
+  return checkpoint_path(folder) + ".new";
+}
+
+bool matches(std::string_view name, std::string_view pattern) {
+  for (const char expected : pattern) {
+    std::size_t length = 1;
+    if (expected == '#') {
+      length = std::min(name.find_first_not_of("0123456789"), name.size());
+      if (length == 0) return false;
+    } else if (!name.starts_with(expected)) {
+      return false;
+    }
+    name.remove_prefix(length);
+  }
+  return name.empty();
+}
+
+}  // namespace
+
 Status write_checkpoint(const std::string& folder, const CheckpointContent& content) {
   if (Status made = make_folder(folder); !made) return made;
   const std::string lines = joined_lines(content.lines);
@@ -170,7 +193,7 @@ Status write_checkpoint(const std::string& folder, const CheckpointContent& cont
   head.append(digest.data(), digest.size());
 
   const std::string path = checkpoint_path(folder);
-  const std::string draft = path + ".new";
+  const std::string draft = draft_path(folder);
   {
     // The draft of a job that was killed while it wrote.
     ::unlink(draft.c_str());
@@ -198,6 +221,26 @@ Result<std::optional<CheckpointContent>> read_checkpoint(const std::string& fold
   Result<CheckpointContent> content = parse(path, *bytes);
   if (!content) return content.error();
   return std::optional<CheckpointContent>(*std::move(content));
+}
+
+void remove_other_checkpoints(const std::string& folder, std::string_view pattern,
+                              std::string_view kept) {
+  std::error_code failed;
+  std::vector<std::string> old;
+  std::filesystem::directory_iterator entry(folder, failed);
+  for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
+    std::error_code unknown;
+    const std::string name = entry->path().filename();
+    const bool is_folder = std::filesystem::is_directory(entry->symlink_status(unknown));
+    if (is_folder && matches(name, pattern) && !name.starts_with(kept)) {
+      old.push_back(entry->path());
+    }
+  }
+  for (const std::string& path : old) {
+    ::unlink(checkpoint_path(path).c_str());
+    ::unlink(draft_path(path).c_str());
+    ::rmdir(path.c_str());  // fails if there are other files
+  }
 }
 
 }  // namespace muster::training

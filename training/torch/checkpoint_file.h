@@ -9,6 +9,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/collective/result.h"
@@ -33,5 +34,11 @@ collective::Status write_checkpoint(const std::string& folder, const CheckpointC
 /// Errors: kBadArgument if it is not a checkpoint, has a newer version, is truncated, is longer
 /// than its head announces, or is damaged; kSystem if it cannot be read.
 collective::Result<std::optional<CheckpointContent>> read_checkpoint(const std::string& folder);
+
+/// Removes the checkpoints in subfolders of `folder` whose whole name matches `pattern`, in which #
+/// stands for a number, except for names that begin with `kept`. Any other file remains, and so does
+/// a subfolder with other files. Ignores errors: old checkpoints that remain do no harm.
+void remove_other_checkpoints(const std::string& folder, std::string_view pattern,
+                              std::string_view kept);
 
 }  // namespace muster::training

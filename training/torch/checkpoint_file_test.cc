@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
+#include <string>
 
 #include "test_folder.h"
 
@@ -115,6 +117,32 @@ TEST_F(CheckpointFile, NamesTheFault) {
   std::filesystem::remove(path());
   std::filesystem::create_directory(path());
   EXPECT_EQ(fault(), "is not a regular file");
+}
+
+TEST_F(CheckpointFile, IsRemovedFromFoldersWhoseWholeNameMatches) {
+  const auto folder = [&](const std::string& name) { return folder_.path() + "/" + name; };
+  for (const char* name : {"part-1-of-2", "part-12-of-2", "part-3-of-2", "part--of-2",
+                           "part-1-of-2x", "xpart-1-of-2", "part-1-of-", "part-x-of-2"}) {
+    ASSERT_TRUE(write_checkpoint(folder(name), kContent));
+    std::ofstream(checkpoint_path(folder(name)) + ".new") << "a draft";
+  }
+  std::ofstream(folder("part-4-of-2")) << "a file";
+  std::filesystem::create_directory_symlink(folder("part-x-of-2"), folder("part-5-of-2"));
+  ASSERT_TRUE(write_checkpoint(folder("part-6-of-2"), kContent));
+  std::ofstream(folder("part-6-of-2/more")) << "a file";
+
+  remove_other_checkpoints(folder_.path(), "part-#-of-#", "part-3-");
+
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    left.insert(entry.path().filename());
+  }
+  EXPECT_EQ(left, (std::set<std::string>{"part-3-of-2", "part--of-2", "part-1-of-2x",
+                                         "xpart-1-of-2", "part-1-of-", "part-x-of-2", "part-4-of-2",
+                                         "part-5-of-2", "part-6-of-2"}));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint_path(folder("part-x-of-2"))));
+  EXPECT_TRUE(std::filesystem::exists(folder("part-6-of-2/more")));
+  remove_other_checkpoints(folder("nowhere"), "part-#-of-#", "");
 }
 
 }  // namespace

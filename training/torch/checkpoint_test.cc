@@ -1,11 +1,14 @@
 #include "muster/training/checkpoint.h"
 
+#include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "checkpoint_file.h"
 #include "muster/training/broadcast.h"
+#include "muster/training/distributed_optimizer.h"
 #include "test_folder.h"
 #include "test_world.h"
 
@@ -163,6 +166,20 @@ TEST(Broadcast, KeepsTheLayoutOfEveryRank) {
   });
 }
 
+TEST(Broadcast, AcceptsTensorsThatOverlap) {
+  spawn_sessions(2, [](Session& session) {
+    torch::nn::Module model;
+    const Tensor full = torch::arange(10) * (session.rank() + 1);
+    model.register_buffer("end", full.slice(0, 5));
+    model.register_buffer("full", full);
+    model.register_buffer("middle", full.slice(0, 3, 8));
+    model.register_buffer("start", full.slice(0, 0, 5));
+    const Status sent = broadcast_parameters(session, model);
+    ASSERT_TRUE(sent) << sent.error().to_string();
+    EXPECT_TRUE(full.equal(torch::arange(10)));
+  });
+}
+
 TEST(Checkpoint, ThatDoesNotExistChangesNothing) {
   const TestFolder folder;
   spawn_sessions(2, [&](Session& session) {
@@ -216,6 +233,32 @@ TEST(Checkpoint, ThatIsDamagedIsRejectedOnAllRanks) {
               folder.path() + "/checkpoint is damaged: its checksum does not match");
     EXPECT_EQ(found.error().advice, "move it away to start from the beginning");
   });
+}
+
+TEST(Checkpoint, RemovesNoFilesButErrorsOfOlderCheckpoints) {
+  const TestFolder folder;
+  const auto path = [&](const std::string& name) { return folder.path() + "/" + name; };
+  std::ofstream(path("errors-2026-11-30.log")) << "x";
+  std::ofstream(path("errors-1-2-3-4")) << "x";
+  std::filesystem::create_directories(path("errors-7-7-7-7/notes"));
+  std::filesystem::create_directory(path("errors-of-model"));
+  spawn_sessions(2, [&](Session& session) {
+    Model model;
+    const auto inner = plain_momentum(model, 0.1);
+    const auto optimizer = DistributedOptimizer::over(session, *model, *inner);
+    ASSERT_TRUE(optimizer) << optimizer.error().to_string();
+    for (const std::uint64_t step : {1, 2}) {
+      const Status kept = save(session, folder.path(), *model, *inner, **optimizer, {.step = step});
+      ASSERT_TRUE(kept) << kept.error().to_string();
+    }
+  });
+  std::set<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    found.insert(entry.path().filename());
+  }
+  EXPECT_EQ(found, (std::set<std::string>{"checkpoint", "errors-0-2-0-0", "errors-0-2-0-1",
+                                          "errors-1-2-3-4", "errors-2026-11-30.log",
+                                          "errors-7-7-7-7", "errors-of-model"}));
 }
 
 TEST(Checkpoint, ThatCannotBeWrittenIsAnErrorOnAllRanks) {

@@ -59,14 +59,8 @@ std::string shard_folder(const std::string& folder, const Manifest& manifest, in
 }
 
 void remove_other_shards(const std::string& folder, const Manifest& manifest) {
-  const std::string kept = "shard-" + std::to_string(manifest.number) + "-";
-  std::error_code ignored;  // files that remain do no harm
-  std::vector<std::filesystem::path> old;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with("shard-") && !name.starts_with(kept)) old.push_back(entry.path());
-  }
-  for (const auto& path : old) std::filesystem::remove_all(path, ignored);
+  remove_other_checkpoints(folder, "shard-#-#-of-#",
+                           "shard-" + std::to_string(manifest.number) + "-");
 }
 
 // "piece 128 64 3 exp_avg,exp_avg_sq layer.weight": begin, length, step, the names of the values.
@@ -197,21 +191,17 @@ class Sharded : public ShardedOptimizer {
   }
 
  private:
-  struct Place {
-    std::size_t bucket;
-  };
-
   std::string name(const char* what) const { return settings_.name + "." + what; }
 
   void make_buckets(bool keeps) {
     std::vector<std::uint32_t> order(parameters_.size());
     std::iota(order.rbegin(), order.rend(), std::uint32_t{0});
     const auto plan = plan_buckets(shapes_of(parameters_), order, settings_.bucket_bytes);
-    places_.resize(parameters_.size());
+    bucket_of_.resize(parameters_.size());
     for (const BucketPlan& planned : plan) {
       std::vector<ShardBucket::Member> members;
       for (const std::uint32_t member : planned) {
-        places_[member] = {buckets_.size()};
+        bucket_of_[member] = buckets_.size();
         members.push_back({parameters_[member], member});
       }
       buckets_.push_back(std::make_unique<ShardBucket>(
@@ -264,7 +254,7 @@ class Sharded : public ShardedOptimizer {
       return;
     }
     if (passes < settings_.passes_per_step) return;
-    const std::size_t bucket = places_[parameter].bucket;
+    const std::size_t bucket = bucket_of_[parameter];
     if (--missing_[bucket] > 0) return;
     if (Status launched = launch(*buckets_[bucket]); !launched) fault_ = launched.error();
   }
@@ -470,7 +460,7 @@ class Sharded : public ShardedOptimizer {
   std::mutex mutex_;
   std::vector<int> passes_;                 // of each parameter, since the last step
   std::vector<std::uint8_t> has_gradient_;  // of each parameter
-  std::vector<Place> places_;               // of each parameter
+  std::vector<std::size_t> bucket_of_;      // each parameter
   std::vector<std::unique_ptr<ShardBucket>> buckets_;
   std::vector<std::size_t> missing_;                   // gradients that each bucket still waits for
   std::vector<std::vector<torch::Tensor>> originals_;  // the parameters of the optimizer's groups

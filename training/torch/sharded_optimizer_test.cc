@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -191,6 +192,28 @@ TEST(ShardedCheckpoint, ResumesOnAnyNumberOfRanks) {
     }
     EXPECT_EQ(shards, static_cast<std::size_t>(ranks));
   }
+}
+
+TEST(ShardedCheckpoint, RemovesNoFilesButOlderShards) {
+  const TestFolder folder;
+  const auto path = [&](const std::string& name) { return folder.path() + "/" + name; };
+  std::ofstream(path("shard-000012.tar")) << "x";
+  std::ofstream(path("shard-8-0-of-2")) << "x";
+  std::filesystem::create_directory(path("shard-of-data"));
+  std::filesystem::create_directories(path("shard-9-0-of-2/notes"));
+  spawn_sessions(2, [&](Session& session) {
+    OddNet net = odd_net();
+    const auto inner = inner_adam(net);
+    const auto optimizer = sharded(session, net, *inner, {.name = "sharded"}, 2);
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(optimizer->save(folder.path(), {}));
+  });
+  std::set<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    found.insert(entry.path().filename());
+  }
+  EXPECT_EQ(found, (std::set<std::string>{"checkpoint", "shard-000012.tar", "shard-2-0-of-2",
+                                          "shard-2-1-of-2", "shard-8-0-of-2", "shard-9-0-of-2",
+                                          "shard-of-data"}));
 }
 
 TEST(ShardedCheckpoint, RefusesDamagedAndForeignOnes) {

@@ -54,8 +54,13 @@ def gpu_available(*_: Any) -> bool:
 
 def __getattr__(name: str) -> Any:
     """Loads names that need Keras, or are rarely used, at their first use."""
-    if name in ("elastic", "keras", "data"):
+    if name in ("elastic", "keras"):
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "data":
+        try:
+            return importlib.import_module(f"{__name__}.{name}")
+        except ImportError as error:  # hasattr() expects another type
+            raise AttributeError(str(error)) from None
     if name == "SyncBatchNormalization":
         from .sync_batch_norm import layer_for
         return layer_for(_tf.keras)

@@ -2,6 +2,10 @@
 
 A plan is begun in one place and finished in another. So the same plan serves eager mode, which waits in between, and
 graphs, which run other nodes in between (`execution`).
+
+If a plan has several operations, the first one has the name of the plan on every rank, and its shape includes the
+number of operations. The others are begun once it has succeeded. So if the ranks' numbers differ, the first operation
+fails on all ranks, and no rank waits for an operation that another rank does not have.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 import numpy as np
 
 from ..common import operations
-from ..common.operations import Pending, Result
+from ..common.operations import Pending, Prepared, Result
 from ..common.process_sets import ProcessSet, global_process_set
 from ..common.reduce_ops import ReduceOp
 from . import tensors
@@ -25,16 +29,21 @@ class Plan:
     parts: List[Dict[str, Any]]
     #: Makes the values from the results of the parts.
     finish: Callable[[Sequence[Optional[Result]]], List[Any]]
-    #: The operations that were begun, in order.
+    #: The operations that were begun, in order, and those that follow.
     pending: List[Pending] = field(default_factory=list)
+    later: List[Prepared] = field(default_factory=list)
 
     def begin(self) -> None:
-        """Submits all operations. If one is refused, the operations before it go on, and their results are dropped."""
-        self.pending = [operations.submit(**part) for part in self.parts]
+        """Submits the first operation, and checks the arguments of the others."""
+        # Of this session, also if another one has begun by the time they are submitted.
+        self.later = [operations.prepare(**part) for part in self.parts[1:]]
+        self.pending = [operations.submit(**part) for part in self.parts[:1]]
 
     def wait(self) -> List[Any]:
-        """Waits for all operations, even if one fails; then raises the first failure."""
-        results: List[Optional[Result]] = []
+        """Waits for the first operation, submits the others, and waits for them, even if one fails; then raises the
+        first failure. If an operation is refused, the operations before it go on, and their results are dropped."""
+        results: List[Optional[Result]] = [each.wait() for each in self.pending]
+        self.pending = [each.submit() for each in self.later]
         failure: Optional[Exception] = None
         for each in self.pending:
             try:
@@ -58,28 +67,29 @@ def reduce_all(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, op:
     """Each array reduced over the ranks. Arrays of one type within a group travel together; by default all arrays are
     one group."""
     outputs = [make(array.shape, array.dtype) for array in arrays]
-    parts = []
-    for number, group in enumerate(groups if groups is not None else [range(len(arrays))]):
+    parts: List[Dict[str, Any]] = []
+    for group in groups if groups is not None else [range(len(arrays))]:
         members_of: Dict[str, List[int]] = {}
         for index in group:
             members_of.setdefault(arrays[index].dtype.name, []).append(index)
         for type_name, members in members_of.items():
             parts.append(dict(
-                kind="all_reduce", name=name if len(arrays) == 1 else f"{name}.{number}.{type_name}",
-                process_set=process_set, type=type_name, op=op, prescale=prescale, postscale=postscale,
+                kind="all_reduce", process_set=process_set, type=type_name, op=op, prescale=prescale,
+                postscale=postscale,
                 buffers=[(tensors.address_of(arrays[i]), tensors.address_of(outputs[i][1]), arrays[i].size)
                          for i in members],
                 shape=", ".join(tensors.shape_text(arrays[i]) for i in members),
                 keep=[(arrays[i], outputs[i]) for i in members]))
-    return Plan(parts, lambda _: [value for value, _ in outputs])
+    return Plan(_numbered(parts, name), lambda _: [value for value, _ in outputs])
 
 
 def reduce_scatter(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, op: ReduceOp, prescale: float,
                    postscale: float, process_set: ProcessSet) -> Plan:
     """This rank's rows of each reduction; if the rows do not divide evenly, the first ranks have one row more."""
     size, rank = len(process_set.registered_ranks()), process_set.registered_rank()
-    parts, outputs = [], []
-    for index, array in enumerate(arrays):
+    parts: List[Dict[str, Any]] = []
+    outputs = []
+    for array in arrays:
         if array.ndim == 0:
             raise ValueError("reducescatter needs a tensor with a first dimension to divide, not a single number")
         rows = [array.shape[0] // size + (1 if other < array.shape[0] % size else 0) for other in range(size)]
@@ -87,24 +97,23 @@ def reduce_scatter(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str,
         row = tensors.row_bytes(array) // array.dtype.itemsize
         outputs.append(output)
         parts.append(dict(
-            kind="reduce_scatter", name=_numbered(name, index, arrays), process_set=process_set,
-            type=array.dtype.name, op=op, prescale=prescale, postscale=postscale,
+            kind="reduce_scatter", process_set=process_set, type=array.dtype.name, op=op, prescale=prescale,
+            postscale=postscale,
             buffers=[(tensors.address_of(array), tensors.address_of(output[1]), array.size)],
             counts=[row * number for number in rows], shape=tensors.shape_text(array), keep=(array, output)))
-    return Plan(parts, lambda _: [value for value, _ in outputs])
+    return Plan(_numbered(parts, name), lambda _: [value for value, _ in outputs])
 
 
 def gather(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, process_set: ProcessSet) -> Plan:
     """The concatenated arrays of all ranks. The list has the concatenation of each array, and then for each array the
     start and the number of this rank's rows in it (int32[2])."""
     sources = [array.reshape(1) if array.ndim == 0 else array for array in arrays]
-    parts = []
-    for index, source in enumerate(sources):
+    parts: List[Dict[str, Any]] = []
+    for source in sources:
         # Rows without bytes leave no trace in the received lengths: their number is sent instead.
         sent = source if tensors.row_bytes(source) else np.array([source.shape[0]], np.int64)
         parts.append(dict(
-            kind="all_gather", name=_numbered(name, index, arrays), process_set=process_set,
-            buffers=[(tensors.address_of(sent), None, sent.nbytes)],
+            kind="all_gather", process_set=process_set, buffers=[(tensors.address_of(sent), None, sent.nbytes)],
             shape=tensors.shape_text(source, any_length=True), keep=sent))
 
     def finish(results: Sequence[Optional[Result]]) -> List[Any]:
@@ -113,24 +122,25 @@ def gather(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, process
         own = [np.array([rows[:rank].sum(), rows[rank]], np.int32) for _, rows in pairs]
         return [whole for whole, _ in pairs] + own
 
-    return Plan(parts, finish)
+    return Plan(_numbered(parts, name), finish)
 
 
 def broadcast(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, root: int,
               process_set: ProcessSet) -> Plan:
     """The arrays of the root."""
     is_root = process_set.registered_ranks()[process_set.registered_rank()] == root
-    parts, outputs = [], []
-    for index, array in enumerate(arrays):
+    parts: List[Dict[str, Any]] = []
+    outputs = []
+    for array in arrays:
         output = make(array.shape, array.dtype)
         if is_root:
             np.copyto(output[1], array)
         outputs.append(output)
         parts.append(dict(
-            kind="broadcast", name=_numbered(name, index, arrays), process_set=process_set, root=root,
+            kind="broadcast", process_set=process_set, root=root,
             buffers=[(None, tensors.address_of(output[1]), array.nbytes)], shape=tensors.shape_text(array),
             keep=output))
-    return Plan(parts, lambda _: [value for value, _ in outputs])
+    return Plan(_numbered(parts, name), lambda _: [value for value, _ in outputs])
 
 
 def exchange(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, process_set: ProcessSet) -> Plan:
@@ -158,12 +168,21 @@ def barrier(_: Sequence[np.ndarray], make: MakeOutput, *, name: str, process_set
 def join(_: Sequence[np.ndarray], make: MakeOutput) -> Plan:
     """Waits until every rank has joined, and returns the last rank that did."""
     session = operations.session_of(global_process_set)
-    return Plan([dict(kind="join", name="join", process_set=global_process_set, buffers=())],
-                lambda _: [np.int32(session.last_joined())])
+
+    def finish(_: Sequence[Optional[Result]]) -> List[Any]:
+        session.number_names_anew()
+        return [np.int32(session.last_joined())]
+
+    return Plan([dict(kind="join", name="join", process_set=global_process_set, buffers=())], finish)
 
 
-def _numbered(name: str, index: int, listed: Sequence[Any]) -> str:
-    return name if len(listed) == 1 else f"{name}_{index + 1}of{len(listed)}"
+def _numbered(parts: List[Dict[str, Any]], name: str) -> List[Dict[str, Any]]:
+    """The parts with their names; see above."""
+    for index, part in enumerate(parts):
+        part["name"] = f"{name}#{index + 1}" if index else name
+    if len(parts) > 1:
+        parts[0]["shape"] += f" (1 of {len(parts)})"
+    return parts
 
 
 def _rows_to_each(array: np.ndarray, splits: Optional[np.ndarray], size: int) -> List[int]:

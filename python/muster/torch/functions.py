@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Set, Tuple, Union
+import bisect
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 import torch
 
@@ -21,7 +22,7 @@ def broadcast_parameters(params: Parameters, root_rank: int) -> None:
     Errors: ValueError for any other type, with the name of the entry; MismatchError if a shape or type differs.
     """
     handles = []
-    begun: Set[int] = set()
+    begun = _Memory()
     for name, tensor in _named(params):
         if tensor is None:
             continue
@@ -52,7 +53,7 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int,
     state = broadcast_object(state, root_rank, name="optimizer_state")
     if not is_root:
         tensors = _empty_tensors(state)
-    begun: Set[int] = set()
+    begun = _Memory()
     handles = [(tensor, *_begin_into(tensor, root_rank, f"optimizer_state.{index}", begun))
                for index, tensor in enumerate(tensors)]
     for tensor, contiguous, handle in handles:
@@ -131,13 +132,32 @@ def _named(params: Parameters) -> List[Tuple[Optional[str], Any]]:
     return [each if isinstance(each, tuple) else (str(index), each) for index, each in enumerate(listed)]
 
 
-def _begin_into(tensor: torch.Tensor, root_rank: int, name: str, begun: Set[int]) -> Tuple[torch.Tensor, int]:
-    """Begins a broadcast of a tensor with any strides (for example channels_last). `begun`: the addresses of broadcasts
-    in flight. A tensor that has several names, such as the tied weights of an embedding, is received several times."""
+class _Memory:
+    """The memory of broadcasts in flight: addresses of begins and ends. The ranges do not overlap, and are sorted."""
+
+    def __init__(self) -> None:
+        self._ranges: List[Tuple[int, int]] = []
+
+    def add(self, tensor: torch.Tensor) -> bool:
+        """Adds the memory of a contiguous tensor. False, and nothing is added, if a part of it is included already."""
+        begin = tensor.data_ptr()
+        end = begin + tensor.numel() * tensor.element_size()
+        place = bisect.bisect_left(self._ranges, (begin, end))
+        if any(other[0] < end and begin < other[1] for other in self._ranges[max(place - 1, 0):place + 1]):
+            return False
+        if begin < end:
+            self._ranges.insert(place, (begin, end))
+        return True
+
+
+def _begin_into(tensor: torch.Tensor, root_rank: int, name: str, begun: _Memory) -> Tuple[torch.Tensor, int]:
+    """Begins a broadcast of a tensor with any strides (for example channels_last). A tensor that has several names,
+    such as the tied weights of an embedding, is received several times; so is a part of a tensor that is registered on
+    its own."""
     contiguous = tensor.detach().contiguous()
-    if contiguous.data_ptr() in begun:
+    if not begun.add(contiguous):
         contiguous = contiguous.clone()
-    begun.add(contiguous.data_ptr())
+        begun.add(contiguous)
     return contiguous, broadcast_async_(contiguous, root_rank, name)
 
 

@@ -8,8 +8,7 @@ import torch
 
 
 class _NodeHook:
-    """A hook of the node that accumulates a parameter's gradient. It also holds the node, which otherwise would "
-      "vanish."""
+    """A hook on the node that accumulates a parameter's gradient. Keeps the node alive."""
 
     def __init__(self, node: Any, handle: Any) -> None:
         self._node = node

@@ -6,8 +6,11 @@ that a rank has. A value that is not divided, such as a step count, is stored wi
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
+import sys
 import tempfile
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
@@ -230,17 +233,24 @@ def _listed(names: Sequence[str]) -> str:
 
 _MANIFEST = "checkpoint.json"
 _FLOAT = "float.hex"
+#: The prefix of files that are being written. A save that was killed leaves some.
+_DRAFT = ".muster-draft-"
+#: The names of a checkpoint's files, with its number: the folder may contain other files, which are not removed.
+_PART = re.compile(r"optimizer\.([0-9]+)\.[0-9]+-of-[0-9]+|model\.([0-9]+)")
 
 
 def save_sharded(folder: str, optimizer: Any, model: Optional[torch.nn.Module] = None,
                  progress: Optional[Dict[str, Any]] = None) -> None:
     """Writes a checkpoint into `folder`, which all ranks must see. Called by all ranks.
 
-    Each rank writes its part of the optimizer's state. Rank 0 also writes the model and `progress`, a dict of plain
-    values, and at last checkpoint.json, which makes the new checkpoint valid. So a complete checkpoint exists whenever
-    the job is killed. Files of older checkpoints are removed afterwards.
+    Each rank writes its part of the optimizer's state. Rank 0 also writes the model and `progress`, and at last
+    checkpoint.json, which makes the new checkpoint valid. So a complete checkpoint exists whenever the job is killed.
+    Files of older checkpoints are removed afterwards; other files in the folder remain.
 
-    Errors: OSError on all ranks, with the rank and the path; the previous checkpoint remains.
+    progress: a dict of numbers, texts and tensors, and of lists, tuples and dicts of them.
+
+    Errors, on all ranks: ValueError for a value that load_sharded() could not read, before anything is written;
+    OSError with the rank and the path. The previous checkpoint remains.
     """
     process_set = optimizer.process_set
     rank, size = process_set.registered_rank(), len(process_set.registered_ranks())
@@ -250,16 +260,25 @@ def save_sharded(folder: str, optimizer: Any, model: Optional[torch.nn.Module] =
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
             number = (_manifest(folder) or {"number": 0})["number"] + 1
-        except (OSError, ValueError) as error:
+            _remove_drafts(folder)
+        except Exception as error:  # noqa: B902  (the other ranks wait for the outcome, here and below)
             fault = str(error)
     fault, number = broadcast_object((fault, number), root, name="sharded.number", process_set=process_set)
     _raise([fault])
+    contents: Dict[str, Any] = {}
     try:
-        _write(os.path.join(folder, _file_of(number, rank, size)), optimizer.state_dict())
+        contents[_file_of(number, rank, size)] = _storable(optimizer.state_dict(), "optimizer.state_dict()")
         if rank == 0:
-            _write(os.path.join(folder, f"model.{number}"),
-                   {"model": None if model is None else dict(model.state_dict()), "progress": progress})
-    except (OSError, RuntimeError) as error:
+            contents[f"model.{number}"] = {
+                "model": None if model is None else _storable(model.state_dict(), "model.state_dict()"),
+                "progress": _storable(progress, "progress")}
+    except Exception as error:  # noqa: B902
+        fault = f"rank {rank}: {error}"
+    _raise(allgather_object(fault, name="sharded.checked", process_set=process_set), ValueError)
+    try:
+        for name, content in contents.items():
+            _write(os.path.join(folder, name), content)
+    except Exception as error:  # noqa: B902
         fault = f"rank {rank}: {error}"
     _raise(allgather_object(fault, name="sharded.written", process_set=process_set))
     if rank == 0:
@@ -267,7 +286,7 @@ def save_sharded(folder: str, optimizer: Any, model: Optional[torch.nn.Module] =
             _write_text(os.path.join(folder, _MANIFEST),
                         json.dumps({"format": _FORMAT, "number": number, "ranks": size}) + "\n")
             _remove_others(folder, number)
-        except OSError as error:
+        except Exception as error:  # noqa: B902
             fault = str(error)
     _raise([broadcast_object(fault, root, name="sharded.done", process_set=process_set)])
 
@@ -288,7 +307,7 @@ def load_sharded(folder: str, optimizer: Any, model: Optional[torch.nn.Module] =
     if rank == 0:
         try:
             manifest = _manifest(folder)
-        except (OSError, ValueError) as error:
+        except Exception as error:  # noqa: B902
             fault = str(error)
     fault, manifest = broadcast_object((fault, manifest), root, name="sharded.manifest", process_set=process_set)
     _raise([fault], ValueError)
@@ -342,7 +361,7 @@ def _manifest(folder: str) -> Optional[Dict[str, Any]]:
 
 def _write(path: str, value: Any) -> None:
     with _Replacing(path) as file:
-        torch.save(_without_floats(value), file)
+        torch.save(value, file)
 
 
 def _write_text(path: str, text: str) -> None:
@@ -357,7 +376,7 @@ class _Replacing:
         self._path = path
 
     def __enter__(self) -> Any:
-        handle, self._temporary = tempfile.mkstemp(prefix=".new-", dir=os.path.dirname(self._path) or ".")
+        handle, self._temporary = tempfile.mkstemp(prefix=_DRAFT, dir=os.path.dirname(self._path) or ".")
         self._file = os.fdopen(handle, "wb")
         return self._file
 
@@ -374,16 +393,51 @@ class _Replacing:
                 os.unlink(self._temporary)
 
 
-def _read(path: str) -> Dict[str, Any]:
-    """Executes no code of the file."""
-    return _with_floats(torch.load(path, map_location="cpu", weights_only=True))  # type: ignore[no-any-return]
+def _read(file: Any) -> Any:
+    """The value in a file: a path, or an open file. Executes no code of the file."""
+    return _with_floats(torch.load(file, map_location="cpu", weights_only=True))
 
 
-def _without_floats(value: Any) -> Any:
-    """With a text in place of each float: weights_only=True of PyTorch 1.13 refuses floats."""
+def _storable(value: Any, where: str) -> Any:
+    """The value in a form that _read() accepts: with a Python number in place of each number of numpy, and a text in
+    place of each float, because weights_only=True of PyTorch 1.13 refuses floats.
+
+    where: describes the value in errors. Errors: ValueError for a value that _read() would refuse.
+    """
+    value = _without_numpy(value)
     if isinstance(value, float):
         return {_FLOAT: value.hex()}
-    return _mapped(value, _without_floats)
+    if isinstance(value, dict):
+        return {_readable(_without_numpy(key), f"the key {key!r} of {where}"): _storable(each, f"{where}[{key!r}]")
+                for key, each in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_storable(each, f"{where}[{index}]") for index, each in enumerate(value))
+    return _readable(value, where)
+
+
+def _without_numpy(value: Any) -> Any:
+    numpy = sys.modules.get("numpy")
+    return value.item() if numpy is not None and isinstance(value, numpy.generic) else value
+
+
+def _readable(value: Any, where: str) -> Any:
+    """The value. Errors: ValueError if _read() refuses its type."""
+    if value is None or type(value) in (bool, int, str) or _is_plain_tensor(value):
+        return value
+    # Which other types can be read depends on the version of PyTorch, and on torch.serialization.add_safe_globals().
+    file = io.BytesIO()
+    try:
+        torch.save(value, file)
+        file.seek(0)
+        _read(file)
+    except Exception:  # noqa: B902  (an object may raise an error of any type while it is pickled)
+        raise ValueError(f"{where} has type {type(value).__name__}, which load_sharded() cannot read") from None
+    return value
+
+
+def _is_plain_tensor(value: Any) -> bool:
+    return type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout is torch.strided \
+        and not value.is_quantized and not vars(value)
 
 
 def _with_floats(value: Any) -> Any:
@@ -399,10 +453,21 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _remove_others(folder: str, number: int) -> None:
-    for name in os.listdir(folder):
-        parts = name.split(".")
-        if parts[0] in ("optimizer", "model") and len(parts) > 1 and parts[1].isdigit() and int(parts[1]) != number:
+    for name in _files_in(folder):
+        part = _PART.fullmatch(name)
+        if part is not None and int(part[1] or part[2]) != number:
             os.unlink(os.path.join(folder, name))
+
+
+def _remove_drafts(folder: str) -> None:
+    for name in _files_in(folder):
+        if name.startswith(_DRAFT):
+            os.unlink(os.path.join(folder, name))
+
+
+def _files_in(folder: str) -> List[str]:
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
 
 
 def _raise(faults: Sequence[Optional[str]], kind: type = OSError) -> None:

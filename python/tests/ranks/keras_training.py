@@ -124,6 +124,22 @@ class Fit(Case):
                 callbacks=[classes_for(library).BroadcastGlobalVariablesCallback(0)])
             self.assert_same_bits(model.get_weights()[0], f"late {library.__name__}")
 
+    def test_a_model_that_only_the_root_has_built(self):
+        for name, library in GENERATIONS.items():
+            for root_is_built in (True, False):
+                with self.subTest(name, root_is_built=root_is_built):
+                    library.utils.set_random_seed(hvd.rank())
+                    model = library.Sequential([library.layers.Dense(3, dtype="float64"),
+                                                library.layers.Dense(1, dtype="float64")])
+                    if (hvd.rank() == 0) == root_is_built:
+                        model.build((None, WIDTH))
+                    optimizer = hvd.DistributedOptimizer(library.optimizers.Adam(0.1))
+                    callback = classes_for(library).BroadcastGlobalVariablesCallback(0)
+                    fit(library, model, optimizer, features(hvd.rank()), ROWS, epochs=1, callbacks=[callback])
+                    self.assertTrue(callback.broadcast_done)
+                    for number, weight in enumerate(model.get_weights()):
+                        self.assert_same_bits(weight, f"built by some {name} {root_is_built} {number}")
+
     def test_gradients_of_compute_gradients_are_reduced_once(self):
         for name, (library, make) in optimizers().items():
             if "SGD" not in name:
@@ -377,6 +393,17 @@ class Elastic(Case):
                 for mine, other in zip(state._listed(), saved):
                     numpy.testing.assert_array_equal(tf.convert_to_tensor(mine).numpy(), other)
 
+    def test_the_batch_is_counted_over_the_runs_of_fit(self):
+        for name, library in GENERATIONS.items():
+            with self.subTest(name):
+                model, optimizer = network(library, 0), library.optimizers.SGD(0.1)
+                state = hvd.elastic.TensorFlowKerasState(model, optimizer, batch=3, epoch=0)
+                seen = []
+                fit(library, model, optimizer, features(hvd.rank()), ROWS, epochs=2, callbacks=[
+                    elastic_classes_for(library).UpdateBatchStateCallback(state),
+                    library.callbacks.LambdaCallback(on_batch_end=lambda batch, logs: seen.append(state.batch))])
+                self.assertEqual(seen, [4, 5, 6, 7, 8, 1, 2, 3, 4, 5])
+                self.assertEqual(state.batch, 0)
 
     def test_a_model_without_variables_is_refused_with_advice(self):
         for name, library in GENERATIONS.items():
@@ -415,8 +442,11 @@ class Names(Case):
             self.assertEqual(missing, [])
         missing = [name for name in hvd.__all__ if not hasattr(hvd, name)]
         self.assertEqual(missing, [])
-        with self.assertRaisesRegex(ImportError, "tf.data.experimental"):
+        self.assertFalse(hasattr(hvd, "data"))
+        with self.assertRaisesRegex(AttributeError, "tf.data.experimental"):
             hvd.data
+        with self.assertRaisesRegex(ImportError, "tf.data.experimental"):
+            from muster.tensorflow import data  # noqa: F401
 
 
 if __name__ == "__main__":

@@ -210,6 +210,38 @@ class Agreement(Case):
         with self.assertRaisesRegex(hvd.MismatchError, r"float32\[2\]"), raised_as_own():
             graph(tf.ones(2 if hvd.rank() == 0 else 3))
 
+    def test_lists_of_different_lengths_are_an_error_on_every_rank(self):
+        size, rank = hvd.size(), hvd.rank()
+        for name, call in (
+                ("variables", lambda listed: hvd.broadcast_variables([tf.Variable(each) for each in listed], 0)),
+                ("reduce", hvd.grouped_allreduce), ("gather", hvd.grouped_allgather),
+                ("scatter", hvd.grouped_reducescatter)):
+            for short, more in ((1, 12), (2, 12), (1, 2)):
+                # Types that differ are reduced by several operations.
+                listed = [tf.ones((size, 2), tf.float32 if i % 2 else tf.float64)
+                          for i in range(more if rank else short)]
+                with self.subTest(name, short=short, more=more):
+                    with self.assertRaises(hvd.MismatchError):
+                        call(listed)
+                    self.assert_near(hvd.allreduce(tf.ones(3), op=hvd.Sum), [size] * 3)
+        listed = [tf.ones(2)] * (1 if rank else 2)
+        with self.assertRaisesRegex(hvd.MismatchError, r"float32\[2\], float32\[2\]"):
+            hvd.grouped_allreduce(listed)
+
+    def test_lists_of_different_lengths_in_a_graph_are_an_error_on_every_rank(self):
+        from muster.tensorflow.errors import raised_as_own
+
+        @tf.function
+        def graph(tensors):
+            return hvd.grouped_allgather(tensors, name="differs in length")
+
+        for more in (1, 2, 12, 1):
+            with self.subTest(more=more):
+                tensors = [tf.ones(2)] * (more + (0 if hvd.rank() == 0 else 1))
+                with self.assertRaises(hvd.MismatchError), raised_as_own():
+                    graph(tensors)
+                self.assertEqual(len(graph([tf.ones(2)] * more)), more)
+
     def test_process_sets(self):
         even = hvd.add_process_set([rank for rank in range(hvd.size()) if rank % 2 == 0])
         try:
@@ -231,6 +263,16 @@ class Agreement(Case):
             self.assert_near(reduced, [hvd.size() - 1.0] * 3)
         last = hvd.join()
         self.assertEqual(hvd.allgather_object(int(last)), [int(last)] * hvd.size())
+
+    def test_operations_without_names_match_after_a_join(self):
+        for way, join in both_ways(hvd.join).items():
+            with self.subTest(way=way):
+                for first in range(hvd.size()):
+                    for _ in range(3 if hvd.rank() == first else 5):
+                        hvd.allreduce(tf.ones(1))
+                    join()
+                self.assertEqual(hvd.allgather(tf.constant([hvd.rank()])).numpy().tolist(), list(range(hvd.size())))
+                self.assert_near(hvd.allreduce(tf.ones(1), op=hvd.Sum), [hvd.size()])
 
     def test_rank_and_size_within_a_graph(self):
         graph = tf.function(lambda: [hvd.rank_op(), hvd.size_op(), hvd.local_rank_op(), hvd.local_size_op()])

@@ -49,6 +49,19 @@ class Broadcasts(Case):
         for tensor in model.state_dict().values():
             self.assert_same_bits(tensor)
 
+    def test_tensors_that_overlap(self):
+        root = hvd.size() - 1
+        module = torch.nn.Module()
+        whole = torch.arange(20.0) + 100 * hvd.rank()
+        for name, view in (("end", whole[10:]), ("even", whole[::2]), ("middle", whole[5:15]), ("none", whole[3:3]),
+                           ("start", whole[:5]), ("whole", whole), ("words", whole.view(4, 5).t())):
+            module.register_buffer(name, view)
+        orders = (module.state_dict(), list(module.named_buffers()), list(module.named_buffers())[::-1])
+        for form in orders:
+            whole.copy_(torch.arange(20.0) + 100 * hvd.rank())
+            hvd.broadcast_parameters(form, root)
+            self.assertTrue(torch.equal(whole, torch.arange(20.0) + 100 * root))
+
     def test_refused(self):
         for given, words in ((torch.ones(2), "dict or a list"), (5, "dict or a list"), ({"a": 3}, "'a' has type int")):
             self.refused_everywhere(ValueError, lambda: hvd.broadcast_parameters(given, 0), words)

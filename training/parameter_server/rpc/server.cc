@@ -149,9 +149,9 @@ class Server::Implementation {
   ServerStatus status() const { return service_.status(); }
 
   Ending wait() {
-    const bool all_have_gone = service_.roster().wait_for_end();
+    const bool all_workers_left = service_.roster().wait_for_end();
     const Roster::Departures departures = service_.roster().departures();
-    return {.stopped = !all_have_gone, .left = departures.left, .lost = departures.lost};
+    return {.stopped = !all_workers_left, .left = departures.left, .lost = departures.lost};
   }
 
   void wait_for_stop() { service_.roster().wait_for_stop(); }

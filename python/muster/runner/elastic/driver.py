@@ -53,7 +53,7 @@ class Driver:
                 else:
                     self._rules.discovery_failed(outcome.sentence)
             for event in self._doors.events():
-                self._hear(event, now)
+                self._handle_event(event, now)
             self._take_crew_events(now)
             if self._interrupts.signal:
                 verdict = Verdict(128 + self._interrupts.signal,
@@ -106,7 +106,7 @@ class Driver:
 
     # --- events ---
 
-    def _hear(self, event: Event, now: float) -> None:
+    def _handle_event(self, event: Event, now: float) -> None:
         connection, message = event.connection, event.message
         kind = message.get("kind")
         if event.kind == "left":
@@ -120,12 +120,12 @@ class Driver:
                 self._connections[worker] = connection
         elif isinstance(connection.data, Worker) and connection.data.phase is not Phase.OVER:
             try:
-                self._obey(connection.data, kind, message, now)
+                self._handle_message(connection.data, kind, message, now)
             except (KeyError, TypeError, ValueError):
                 # The worker holds the key, but uses another version of the protocol.
                 connection.close()
 
-    def _obey(self, worker: Worker, kind: Any, message: Dict[str, Any], now: float) -> None:
+    def _handle_message(self, worker: Worker, kind: Any, message: Dict[str, Any], now: float) -> None:
         if kind == protocol.READY:
             self._rules.asks_for_place(worker, message, now)
         elif kind == protocol.LISTENING:

@@ -37,14 +37,14 @@ class Rounds:
         self._serial = 0
         self._covered = 0
         self._is_broken = False
-        self._somebody_was_lost = False
+        self._worker_was_lost = False
         self._fruitless = 0
         #: Members that wait for rank 0's address, with the messages that they will get.
         self._unplaced: Dict[Worker, Dict[str, Any]] = {}
         self._failed: List[Worker] = []
         self._last_return = float("-inf")
         self._waiting_since: Optional[float] = None
-        self._has_said_what_is_missing = False
+        self._shortage_reported = False
 
     # --- events ---
 
@@ -78,7 +78,7 @@ class Rounds:
         self.members.discard(worker)
         self._unplaced.pop(worker, None)
         self._failed.append(worker)
-        self._somebody_was_lost = True
+        self._worker_was_lost = True
         self._call_off()
 
     def finished(self, worker: Worker) -> None:
@@ -164,7 +164,7 @@ class Rounds:
     def _wait(self, ready: int, now: float) -> Optional[Verdict]:
         if self._waiting_since is None:
             self._waiting_since = now
-            self._has_said_what_is_missing = False
+            self._shortage_reported = False
         waited = now - self._waiting_since
         needed = self._limits.fewest if self.number > 0 else self._limits.first
         missing = (f"{ready} of the {needed} required workers are ready, "
@@ -175,8 +175,8 @@ class Rounds:
         is_hopeless = not self._staff.wanted(Phase.STARTING, Phase.LATE) and self._hosts.all_left_out_for_good()
         if is_hopeless:
             return Verdict(self._staff.last_loss_code, f"no host takes workers any more: {missing}")
-        if waited >= self._patience(ready) and not self._has_said_what_is_missing:
-            self._has_said_what_is_missing = True
+        if waited >= self._patience(ready) and not self._shortage_reported:
+            self._shortage_reported = True
             self._orders.say(f"waiting for workers: {missing}")
         return None
 
@@ -200,7 +200,7 @@ class Rounds:
                              "beginning, with the state that the program loads")
         self.number += 1
         self._covered = self._serial
-        self._is_broken = self._somebody_was_lost = False
+        self._is_broken = self._worker_was_lost = False
         self._failed = []
         self._waiting_since = None
         self.members = set(ready)
@@ -218,10 +218,10 @@ class Rounds:
 
     def _fault_before_begin(self) -> Optional[Verdict]:
         if self.number and self._limits.reset_limit is not None and self.number > self._limits.reset_limit:
-            return Verdict(self._staff.last_loss_code if self._somebody_was_lost else 1,
+            return Verdict(self._staff.last_loss_code if self._worker_was_lost else 1,
                            f"the world was replaced {self.number - 1} times and has failed again: the limit of "
                            f"replacements is reached (--reset-limit {self._limits.reset_limit})")
-        self._fruitless = self._fruitless + 1 if self._is_broken and not self._somebody_was_lost else 0
+        self._fruitless = self._fruitless + 1 if self._is_broken and not self._worker_was_lost else 0
         if self._fruitless >= FRUITLESS_ROUNDS:
             why = next((each.error for each in self.members if each.error), "")
             return Verdict(1, f"the world failed {self._fruitless} times in a row although no worker was lost: {why}")

@@ -6,14 +6,16 @@ from typing import Any, List, Optional
 
 from ...common.process_sets import global_process_set
 from ..elastic import build_optimizer, variables_of_optimizer
+from ..objects import allgather_object
 from ..variables import broadcast_variables, tensor_of
 
 
 class BroadcastGlobalVariablesCallback:
     """Copies the variables of the root, of its model and its optimizer, to all ranks.
 
-    This happens before the first batch if the model has variables by then; variables that are created with the first
-    batch follow after it. Put this callback before all callbacks that change anything.
+    This happens before the first batch if all ranks have the same number of variables by then. If they do not, for
+    example because only the root has loaded a model from a file, or if the first batch adds variables, all variables
+    are copied after the first batch. Put this callback before all callbacks that change anything.
     """
 
     def __init__(self, root_rank: int, device: str = "", local_variables: Optional[List[Any]] = None) -> None:
@@ -23,6 +25,7 @@ class BroadcastGlobalVariablesCallback:
         self.device = device
         self.local_variables = list(local_variables or [])
         self.broadcast_done = False
+        #: The number of variables that were copied, equal on all ranks.
         self._sent = 0
 
     def register_local_var(self, variable: Any) -> None:
@@ -34,13 +37,15 @@ class BroadcastGlobalVariablesCallback:
             return
         model: Any = self.model  # type: ignore[attr-defined]
         build_optimizer(model.optimizer, model)
-        self._send(self._variables())
+        listed = self._variables()
+        if _on_all_ranks(len(listed), len(listed)):
+            self._send(listed)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         if self.broadcast_done:
             return
         listed = self._variables()
-        if len(listed) != self._sent:
+        if not _on_all_ranks(len(listed), self._sent):
             self._send(listed)
         self.broadcast_done = True
 
@@ -53,6 +58,12 @@ class BroadcastGlobalVariablesCallback:
     def _send(self, listed: List[Any]) -> None:
         broadcast_variables(listed, self.root_rank, global_process_set)
         self._sent = len(listed)
+
+
+def _on_all_ranks(count: int, expected: int) -> bool:
+    """Whether every rank has the expected number of variables: so all ranks decide alike."""
+    counts = allgather_object(count, name="broadcast_global_variables.count")
+    return counts == [expected] * len(counts)
 
 
 def _built(model: Any) -> List[Any]:

@@ -34,31 +34,25 @@ class CommitStateCallback:
 
 
 class UpdateBatchStateCallback:
-    """Keeps the batch in `state.batch`, and shortens the first epoch after a loss by the batches that are done.
+    """Keeps the number of batches of the epoch that are done in `state.batch`, counted over all the runs of fit().
 
-    Put it before CommitStateCallback.
+    fit() does not skip the batches that are done: pass steps_per_epoch=steps - state.batch for the first epoch. Put
+    this callback before CommitStateCallback.
     """
 
     def __init__(self, state: Any) -> None:
         super().__init__()
         self.state = state
-        self.steps_per_epoch: Any = None
+        self._first = 0
 
     def on_train_begin(self, logs: Any = None) -> None:
-        self.steps_per_epoch = None
-
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        parameters = self.params  # type: ignore[attr-defined]
-        if parameters.get("steps"):
-            if self.steps_per_epoch is None:
-                self.steps_per_epoch = parameters["steps"]
-            parameters["steps"] = self.steps_per_epoch - self.state.batch
+        self._first = self.state.batch
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self.state.batch = batch + 1
+        self.state.batch = self._first + batch + 1
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self.state.batch = 0
+        self._first = self.state.batch = 0
 
 
 class UpdateEpochStateCallback:

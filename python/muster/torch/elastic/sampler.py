@@ -28,7 +28,8 @@ class ElasticSampler(torch.utils.data.Sampler):
     """
 
     def __init__(self, dataset: Sized, shuffle: bool = True, seed: int = 0) -> None:
-        """`seed`: the same on all ranks."""
+        """seed: the same on all ranks. Errors: ValueError before init(), since all ranks would get all samples."""
+        basics.size()
         self.dataset = dataset
         self.shuffle = shuffle
         self.seed = seed

@@ -74,8 +74,8 @@ collective::Status save(collective::Session& session, const std::string& folder,
                         const torch::nn::Module& model, const torch::optim::Optimizer& optimizer,
                         const DistributedOptimizer& distributed, const Progress& progress);
 
-/// Errors of a checkpoint without any begin with zeros. Errors, equal on all ranks: also kMismatch
-/// for a checkpoint of another number of ranks or another compression, or if only some ranks see
+/// If the checkpoint has no compression residuals, they start at zero. Errors, equal on all ranks:
+/// also kMismatch for a checkpoint of another number of ranks or another compression, or if only some ranks see
 /// their file of errors; everything but the errors is restored then.
 collective::Result<std::optional<Progress>> resume(collective::Session& session,
                                                    const std::string& folder,
