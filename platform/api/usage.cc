@@ -33,7 +33,7 @@ std::string take_usage_parameter(UsageQuery& query, const std::string& name,
   return unknown_parameter(name, {"since", "until", "format"});
 }
 
-/// Whether an attempt is over with this event.
+/// A cell of CSV, quoted if needed, that no spreadsheet takes for a formula.
 std::string usage_cell(const std::string& text) {
   const bool is_formula = text.find_first_of("=+-@\t\r") == 0;
   const std::string cell = is_formula ? "'" + text : text;

@@ -124,7 +124,7 @@ void HeldArray::set(size_t position, Where where, Phase phase) {
 }
 
 void HeldArray::set_letter(size_t position, char letter) {
-  if (state.results.empty()) state.results.assign(members.size(), '.');
+  if (state.results.empty()) state.results.assign(members.size(), kNoResult);
   state.results[position] = letter;
 }
 

@@ -27,6 +27,9 @@ store::Object array_state_object(const ArrayRecord& record, const ArrayState& st
 /// The letter of an ended member in ArrayState::results; its phase, or nothing for other letters.
 char letter_of(job::Phase phase);
 std::optional<job::Phase> phase_of_letter(char letter);
+/// The other letters in ArrayState::results.
+inline constexpr char kNoResult = '.';   ///< has not ended, or its job has the result
+inline constexpr char kRunsAgain = 'A';  ///< its job has ended, and it shall have another job
 
 /// What names, rights and lists need of an array, without copies: valid until the array changes.
 struct ArrayFacts {
@@ -93,7 +96,7 @@ struct HeldArray {
 
   /// The letter of a member in the stored results.
   char letter(size_t position) const {
-    return position < state.results.size() ? state.results[position] : '.';
+    return position < state.results.size() ? state.results[position] : kNoResult;
   }
   void set_letter(size_t position, char letter);
   void set_code(size_t position, int code);

@@ -162,7 +162,7 @@ Result<job::Array> Arrays::rerun_failed(const std::string& id, const Limits& lim
     if (member.phase != Phase::kFailed && member.phase != Phase::kStopped) continue;
     ++count;
     const bool has_job = member.where == Held::Where::kJob;
-    held->set_letter(i, has_job ? 'A' : '.');
+    held->set_letter(i, has_job ? kRunsAgain : kNoResult);
     held->set_code(i, 0);
     held->set(i, has_job ? Held::Where::kAgain : Held::Where::kNew, Phase::kQueued);
   }
@@ -177,6 +177,7 @@ Result<job::Array> Arrays::rerun_failed(const std::string& id, const Limits& lim
   if (limits.max_running) held->state.max_running = limits.max_running;
   if (limits.max_failures) held->state.max_failures = limits.max_failures;
   active_.insert(id);
+  services_.reopened(id);
   MUSTER_CHECK(
       commit(*held, by, "array.rerun", {{.field = "members", .after = std::to_string(count)}}));
   services_.wake();

@@ -88,7 +88,9 @@ void Arrays::recovered() {
       });
     } else if (held->state.stop_requested) {
       // The server may have ended between the stop of the array and that of its members.
+      const ArrayState before = held->state;
       stop_members(*held, false, held->state.last.value_or(held->record.submitted));
+      if (held->state != before) keep(*held);
     }
   }
 }
@@ -220,7 +222,7 @@ std::vector<Arrays::JoblessMember> Arrays::jobless(const std::string& name,
     if (!position || held.state.removing || (takes && !takes(held.facts()))) continue;
     const Held::Member& state = held.members[*position];
     if (state.where != Held::Where::kNew && state.where != Held::Where::kGone) continue;
-    const bool had_job = held.letter(*position) != '.';
+    const bool had_job = held.letter(*position) != kNoResult;
     Job job{.id = held.record.id + "-" + std::to_string(member->index),
             .origin = job::JobOrigin{.kind = job::JobOrigin::Kind::kArray,
                                      .name = held.record.spec.name,
@@ -305,7 +307,7 @@ void Arrays::job_changed(const job::JobFacts& job) {
   if (held == nullptr) return;
   const auto position = held->position_of(job.origin->member);
   if (!position) return;
-  const bool again = held->letter(*position) == 'A' && job::is_final(job.phase);
+  const bool again = held->letter(*position) == kRunsAgain && job::is_final(job.phase);
   if (again) {
     held->set(*position, Held::Where::kAgain, Phase::kQueued);
   } else {
@@ -324,7 +326,7 @@ void Arrays::job_leaves(const Job& job, store::Batch& batch) {
   if (held == nullptr || held->state.removing) return;
   const auto position = held->position_of(job.origin->member);
   if (!position) return;
-  const bool again = held->letter(*position) == 'A';
+  const bool again = held->letter(*position) == kRunsAgain;
   if (again) {
     held->set(*position, Held::Where::kNew, Phase::kQueued);
   } else {
@@ -338,7 +340,7 @@ void Arrays::job_leaves(const Job& job, store::Batch& batch) {
   ArrayState stored = held->state;
   // In memory the member keeps its letter until it has a new job: if this commit fails, the former
   // job stays, and the member still runs again.
-  if (again) stored.results[*position] = '.';
+  if (again) stored.results[*position] = kNoResult;
   store::Object object = array_state_object(held->record, stored);
   std::erase_if(batch.objects, [&](const store::Object& other) {
     return other.kind == object.kind && other.id == object.id;
@@ -433,8 +435,8 @@ void Arrays::make_again_soon() {
 }
 
 void Arrays::make_member(Held& held, size_t position) {
-  if (held.letter(position) == 'A') {
-    held.set_letter(position, '.');
+  if (held.letter(position) == kRunsAgain) {
+    held.set_letter(position, kNoResult);
     keep(held);
   }
   held.set(position, Held::Where::kMade, Phase::kQueued);
@@ -465,7 +467,8 @@ void Arrays::member_made(const std::string& id, size_t position, const Result<Jo
   }
 }
 
-/// Members without a job have ended at `time`.
+/// Members without a job have ended at `time`. A member that shall run again keeps its former job, and
+/// the result of that job.
 void Arrays::stop_members(Held& held, bool now, base::Time time) {
   for (size_t i = 0; i < held.members.size(); ++i) {
     Held::Member& member = held.members[i];
@@ -475,8 +478,10 @@ void Arrays::stop_members(Held& held, bool now, base::Time time) {
   for (size_t i = 0; i < held.members.size(); ++i) {
     const Held::Where where = held.members[i].where;
     if (where != Held::Where::kNew && where != Held::Where::kAgain) continue;
-    held.set(i, where == Held::Where::kNew ? Held::Where::kGone : Held::Where::kJob,
-             Phase::kStopped);
+    if (held.letter(i) == kRunsAgain) held.set_letter(i, kNoResult);
+    const auto former = where == Held::Where::kAgain ? facts_of_member(held, i) : std::nullopt;
+    held.set(i, former ? Held::Where::kJob : Held::Where::kGone,
+             former ? former->phase : Phase::kStopped);
   }
   held.last = std::max(held.last.value_or(time), time);
   held.state.last = std::max(held.state.last.value_or(time), time);

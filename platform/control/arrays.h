@@ -47,6 +47,8 @@ struct ArrayServices {
   std::function<void(JobEntry& member)> suspend;
   std::function<void(JobEntry& member)> resume;
   std::function<void(const job::Array& array)> ended;  ///< in the commit that follows
+  /// Members of the array run again; in the commit that follows.
+  std::function<void(const std::string& array)> reopened;
   std::function<void()> wake;
 };
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "control/test_parts.h"
+#include "store/records.h"
 
 namespace muster::control {
 namespace {
@@ -286,6 +287,64 @@ TEST_F(ArraysTest, RunsMembersAgainAfterTooManyFailures) {
   EXPECT_EQ(seen("train").spec.array.max_failures, 5);
 }
 
+TEST_F(ArraysTest, StaysEndedIfItIsStoppedBeforeAllItsFailedMembersRunAgain) {
+  submit_array(array("train", "0-199"));
+  end_all({.code = 1});
+  ASSERT_TRUE(controller_->arrays().rerun_failed(id("train"), {}, {.user = "ada"}));
+  settle();
+  ASSERT_TRUE(controller_->arrays().stop(id("train"), false, {.user = "ada"}));
+  settle();
+  end_all({.signal = 15, .stopped = true});
+  const auto expect_ended = [&] {
+    EXPECT_TRUE(seen("train").ended);
+    EXPECT_EQ(counts("train").ended(), 200);
+    EXPECT_GT(counts("train").failed, 100) << "the results of members that did not run again";
+  };
+  expect_ended();
+
+  ASSERT_TRUE(controller_->set_labels(job("train-150").id, {{"seen", "yes"}}));
+  settle();
+  expect_ended();
+  ASSERT_TRUE(controller_->remove("train-150"));
+  settle();
+  expect_ended();
+  come_back();
+  expect_ended();
+  ASSERT_TRUE(controller_->remove("train-151"));
+  settle();
+  expect_ended();
+  ASSERT_TRUE(controller_->arrays().rerun_failed(id("train"), {}, {.user = "ada"}));
+  settle();
+  end_all();
+  EXPECT_EQ(counts("train"), MemberCounts{.succeeded = 200});
+}
+
+TEST_F(ArraysTest, StaysEndedIfAnEarlierServerStoredThatStoppedMembersShallRunAgain) {
+  submit_array(array("train", "0-199"));
+  end_all({.code = 1});
+  ASSERT_TRUE(controller_->arrays().rerun_failed(id("train"), {}, {.user = "ada"}));
+  settle();
+  const auto stored = store_.load();
+  ASSERT_TRUE(stored);
+  for (store::Object object : stored->objects) {
+    if (object.kind != kArrayStateKind) continue;
+    auto state = store::from_document<job::ArrayState>(object.document);
+    ASSERT_TRUE(state);
+    ASSERT_NE(state->results.find(kRunsAgain), std::string::npos);
+    state->stop_requested = true;
+    object.document = store::to_document(*state);
+    ASSERT_TRUE(store_.commit({.objects = {object}}));
+  }
+
+  come_back();
+  end_all({.signal = 15, .stopped = true});
+  ASSERT_TRUE(controller_->remove("train-150"));
+  settle();
+  EXPECT_TRUE(seen("train").ended);
+  come_back();
+  EXPECT_TRUE(seen("train").ended);
+}
+
 TEST_F(ArraysTest, CountsTheResultOfAMemberBeyondRetention) {
   submit_array(array("train", "0-3"));
   end("train-0", {.code = 3});
@@ -378,6 +437,17 @@ TEST_F(ArraysTest, WaitsMemberByMemberForAnArrayWithTheSameIndexes) {
   end("prep-0", {.code = 1});
   EXPECT_EQ(running(), (std::vector<std::string>{"prep-2", "train-1"}));
   EXPECT_EQ(job("train-0").phase, Phase::kFailed);
+}
+
+TEST_F(ArraysTest, WaitsForAMemberThatHasNoJobYet) {
+  submit_array(array("prep", "0-199"));
+  ASSERT_FALSE(controller_->jobs().find("prep-150"));
+  job::JobSpec spec = array("train", "0-1", 0);
+  spec.after = {{.job = "prep-150"}};
+
+  submit_array(spec);
+
+  EXPECT_EQ(counts("train"), MemberCounts{.queued = 2});
 }
 
 TEST_F(ArraysTest, WaitsMemberByMemberOnlyForArraysAndOnlyAsAnArray) {

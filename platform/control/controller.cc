@@ -159,6 +159,7 @@ std::unique_ptr<Arrays> Controller::make_arrays() {
             schedules_.array_ended(array);
             retention_.object_ended();
           },
+      .reopened = [this](const std::string& array) { schedules_.array_reopened(array); },
       .wake = [this] { wake(); }});
 }
 

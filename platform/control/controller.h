@@ -146,6 +146,10 @@ class Controller {
   /// array, that of its first member.
   Result<job::Forecast> forecast(const job::JobSpec& spec, const SubmitManner& manner = {}) const;
 
+  /// The spec with the ids of the jobs that it waits for in place of their names, which other jobs
+  /// may have later. A member of an array that has no job yet stays named.
+  job::JobSpec with_awaited_ids(job::JobSpec spec) const;
+
   /// When the waiting jobs would start with more nodes.
   struct WhatIfWish {
     int add_nodes = 0;

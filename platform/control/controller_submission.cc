@@ -124,7 +124,9 @@ void Controller::submit(const job::JobSpec& given, const std::string& idempotenc
   if (!spec.after.empty()) {
     [[maybe_unused]] const auto reported_by_callbacks = journal_.flush();
   }
-  auto awaited = resolve_dependencies(spec, other_jobs(), repeated_by(manner));
+  auto awaited = is_trial ? Result<std::vector<job::AwaitedJob>>(
+                                dependencies_of_made(spec, *manner.origin, other_jobs()))
+                          : resolve_dependencies(spec, other_jobs(), repeated_by(manner));
   if (!awaited) return done(awaited.error());
   Job job{.id = base::random_name(parts_.random, job::kJobIdLength),
           .spec = spec,
@@ -278,13 +280,17 @@ Result<job::JobSpec> Controller::resolved_array(const job::JobSpec& spec) const 
   MUSTER_TRY(const std::vector<int> indexes, job::indexes_of(spec.array));
   MUSTER_CHECK(check_siblings(spec, indexes));
   MUSTER_CHECK(resolve_dependencies(job::member_spec(spec, indexes, 0), other_jobs()));
-  job::JobSpec resolved = spec;
-  for (job::Dependency& dependency : resolved.after) {
+  return with_awaited_ids(spec);
+}
+
+job::JobSpec Controller::with_awaited_ids(job::JobSpec spec) const {
+  for (job::Dependency& dependency : spec.after) {
     if (dependency.by_member) continue;
     const auto other = other_jobs().find(dependency, spec.project);
-    if (other) dependency.job = other->id;
+    // "ARRAY/INDEX" is the id of a member without a job, and finds no job.
+    if (other && other->id.find('/') == std::string::npos) dependency.job = other->id;
   }
-  return resolved;
+  return spec;
 }
 
 /// kNotFound: an array whose members wait for those of another (Dependency::by_member) names an

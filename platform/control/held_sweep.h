@@ -38,6 +38,7 @@ struct Sweeps::Entry {
   struct TrialJob {
     std::string id;
     bool asking = false;  ///< its metrics are being read
+    int read_of = 0;      ///< the last attempt that had ended before its metrics were read
   };
 
   sweep::SweepProgress progress() const {

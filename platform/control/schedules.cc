@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <utility>
 
 #include "base/log.h"
 #include "control/audit_changes.h"
@@ -25,6 +26,14 @@ constexpr std::chrono::minutes kOnTime{1};
 
 // The pause before a run is tried again whose job could not be committed.
 constexpr std::chrono::seconds kRunRetryPause{1};
+
+// The clock is set back by less than this without an effect on the runs that are decided.
+constexpr std::chrono::hours kSmallStep{1};
+
+/// Runs that were decided far ahead of `now` were decided while the clock was wrong, and do not count.
+base::Time decided_by_right_clock(base::Time decided_until, base::Time now) {
+  return decided_until > now + kSmallStep ? now : decided_until;
+}
 
 store::Object object_of(const job::Schedule& schedule) {
   return {.kind = kScheduleKind,
@@ -250,7 +259,8 @@ Result<job::Schedule> Schedules::resume(const std::string& id, const access::Act
   if (!held->schedule.paused) return shown(*held);
   const job::Schedule before = held->schedule;
   held->schedule.paused = false;
-  held->schedule.decided_until = std::max(before.decided_until, services_.clock.now());
+  const base::Time now = services_.clock.now();
+  held->schedule.decided_until = std::max(decided_by_right_clock(before.decided_until, now), now);
   const auto committed = commit(*held, by, "schedule.resume",
                                 {{.field = "paused", .before = "true", .after = "false"}});
   if (!committed) {
@@ -358,11 +368,12 @@ void Schedules::load(const std::vector<store::Object>& objects) {
 void Schedules::recovered() {
   for (const auto& [id, held] : schedules_) {
     for (ScheduledRun& run : held->schedule.history) {
-      if (run.job_id.empty() || run.phase) continue;
+      if (run.job_id.empty()) continue;
       const auto array = services_.array(run.job_id);
       if (!array) continue;
       if (!array->ended) {
         held->unfinished.insert(run.job_id);
+        run.phase.reset();
       } else {
         run.phase = array->phase;
       }
@@ -378,6 +389,18 @@ void Schedules::array_ended(const job::Array& array) {
     }
     services_.journal.put(object_of(held->schedule));
     services_.jobs.watchers().announce(id);
+  }
+}
+
+void Schedules::array_reopened(const std::string& array) {
+  for (const auto& [id, held] : schedules_) {
+    for (ScheduledRun& run : held->schedule.history) {
+      if (run.job_id != array) continue;
+      held->unfinished.insert(array);
+      run.phase.reset();
+      services_.journal.put(object_of(held->schedule));
+      services_.jobs.watchers().announce(id);
+    }
   }
 }
 
@@ -456,8 +479,24 @@ void Schedules::postpone(Held& held) {
   next_.emplace(again, held.schedule.id);
 }
 
+/// A clock that was ahead leaves times in the future when it is set right: those until which runs are
+/// decided, and those of the next runs.
+void Schedules::follow_the_clock(base::Time now) {
+  const bool is_set_back = !looked_at_ || now < *looked_at_;
+  looked_at_ = now;
+  if (!is_set_back) return;
+  for (const auto& [id, held] : schedules_) {
+    const base::Time decided = decided_by_right_clock(held->schedule.decided_until, now);
+    if (std::exchange(held->schedule.decided_until, decided) != decided) {
+      services_.journal.put(object_of(held->schedule));
+    }
+    plan_next(*held);  // a run that was postponed may have been so by the wrong clock
+  }
+}
+
 void Schedules::advance() {
   const base::Time now = services_.clock.now();
+  follow_the_clock(now);
   while (!next_.empty() && next_.begin()->first <= now) {
     const std::string id = next_.begin()->second;
     Held& held = *schedules_.at(id);
@@ -523,7 +562,7 @@ Result<void> Schedules::check_run(const job::JobSpec& spec, const std::string& o
                .advice = "try again in a second"};
 }
 
-/// `next` starts after their end.
+/// Stops the earlier runs; `next` waits until they have ended.
 void Schedules::stop_earlier_runs(const Held& held, job::JobSpec& next) {
   const std::set<std::string> earlier = held.unfinished;
   for (const std::string& id : earlier) {

@@ -115,6 +115,8 @@ class Schedules : public JobMaker {
   void recovered();
   /// The array may be a run of a schedule.
   void array_ended(const job::Array& array);
+  /// Members of the array, which may be a run of a schedule, run again.
+  void array_reopened(const std::string& array);
 
   bool holds(const std::pair<std::string, std::string>& name) const override;
   void job_changed(const job::JobFacts& job) override;
@@ -130,6 +132,7 @@ class Schedules : public JobMaker {
   job::Schedule shown(const Held& held) const;
   void plan_next(Held& held);
   void postpone(Held& held);
+  void follow_the_clock(base::Time now);
   void decide(Held& held);
   void add_to_history(Held& held, job::ScheduledRun run);
   void note(Held& held, job::ScheduledRun run);
@@ -147,6 +150,7 @@ class Schedules : public JobMaker {
   std::map<std::string, std::shared_ptr<Held>> schedules_;  ///< by id
   std::map<Name, std::string> by_name_;                     ///< to id
   std::set<std::pair<base::Time, std::string>> next_;       ///< time of the next run, id
+  std::optional<base::Time> looked_at_;                     ///< when runs were decided last
   base::EventLoop::Interest timer_;
 };
 

@@ -294,6 +294,31 @@ TEST_F(ScheduledJobs, ARunMayBeAnArray) {
   EXPECT_EQ(schedule("hourly").history[0].outcome, RunOutcome::kStarted);
 }
 
+TEST_F(ScheduledJobs, AnArrayWhoseFailedMembersRunAgainIsARunThatHasNotEnded) {
+  ScheduleSpec spec = schedule_of("hourly");
+  spec.job.array.indexes = "0-1";
+  spec.job.resources.gpus = 0;
+  create(spec);
+  pass(std::chrono::hours(1));
+  end("hourly-20231114-2300-0", {.code = 3});
+  end("hourly-20231114-2300-1");
+  const ScheduledRun run = schedule("hourly").history.at(0);
+  ASSERT_EQ(run.phase, Phase::kFailed);
+
+  ASSERT_TRUE(controller_->arrays().rerun_failed(run.job_id, {}, {.user = "ada"}));
+  settle();
+  EXPECT_EQ(schedule("hourly").history.at(0).phase, std::nullopt);
+  pass(std::chrono::hours(1));
+  EXPECT_EQ(schedule("hourly").history.at(0).outcome, RunOutcome::kSkipped);
+  restart();
+  EXPECT_EQ(schedule("hourly").history.at(1).phase, std::nullopt);
+
+  end("hourly-20231114-2300-0");
+  EXPECT_EQ(schedule("hourly").history.at(1).phase, Phase::kSucceeded);
+  pass(std::chrono::hours(1));
+  EXPECT_EQ(schedule("hourly").history.at(0).outcome, RunOutcome::kStarted);
+}
+
 TEST_F(ScheduledJobs, AReplacedArrayIsStoppedBeforeTheNextStarts) {
   ScheduleSpec spec = schedule_of("hourly");
   spec.job.array.indexes = "0-1";
@@ -311,6 +336,51 @@ TEST_F(ScheduledJobs, AReplacedArrayIsStoppedBeforeTheNextStarts) {
 
   EXPECT_EQ(job("hourly-20231115-0000-0").phase, Phase::kRunning);
   EXPECT_EQ(schedule("hourly").history.at(1).phase, Phase::kStopped);
+}
+
+TEST_F(ScheduledJobs, AClockThatWasAheadDoesNotSilenceASchedule) {
+  const std::chrono::hours year(24 * 365);
+  for (const bool restarts : {false, true}) {
+    const std::string name = restarts ? "restarted" : "hourly";
+    create(schedule_of(name));
+    pass(year);
+    ASSERT_TRUE(has_job(name + "-20241113-2200"));
+    end(name + "-20241113-2200");
+
+    clock_.advance(-year);
+    if (restarts) restart();
+    pass(std::chrono::minutes(1));
+    EXPECT_EQ(schedule(name).upcoming.at(0), moment("2023-11-14T23:00:00Z"));
+    pass(std::chrono::hours(1));
+    EXPECT_TRUE(has_job(name + "-20231114-2300"));
+    ASSERT_TRUE(controller_->schedules().remove(schedule(name).id, {.user = "ada"}));
+    clock_.advance(-std::chrono::minutes(61));
+  }
+}
+
+TEST_F(ScheduledJobs, APausedScheduleIsResumedByTheClockThatWasSetRight) {
+  const std::chrono::hours year(24 * 365);
+  const std::string id = create(schedule_of("hourly")).id;
+  pass(year);
+  end("hourly-20241113-2200");
+  ASSERT_TRUE(controller_->schedules().pause(id, {.user = "ada"}));
+  clock_.advance(-year);
+  ASSERT_TRUE(controller_->schedules().resume(id, {.user = "ada"}));
+  settle();
+  pass(std::chrono::hours(1));
+  EXPECT_TRUE(has_job("hourly-20231114-2300"));
+}
+
+TEST_F(ScheduledJobs, AClockThatIsSetBackALittleDoublesNoRun) {
+  const std::string id = create(schedule_of("hourly")).id;
+  pass(std::chrono::minutes(47));
+  end("hourly-20231114-2300");
+  clock_.advance(-std::chrono::seconds(30));
+  pass(std::chrono::seconds(0));
+  ASSERT_TRUE(controller_->schedules().pause(id, {.user = "ada"}));
+  ASSERT_TRUE(controller_->schedules().resume(id, {.user = "ada"}));
+  pass(std::chrono::seconds(30));
+  EXPECT_EQ(schedule("hourly").history.size(), 1U);
 }
 
 TEST_F(ScheduledJobs, AnAutomaticRunIsInTheAuditLog) {

@@ -62,11 +62,13 @@ Result<sweep::SweepPlan> Sweeps::plan(const SweepSpec& spec) const {
 
 Result<sweep::Sweep> Sweeps::create(const SweepSpec& spec, const access::Actor& by) {
   MUSTER_CHECK(check(spec));
+  SweepSpec resolved = spec;
+  resolved.job = parts_.controller.with_awaited_ids(spec.job);
   auto entry = std::make_unique<Entry>(
       sweep::SweepRecord{.id = base::random_name(parts_.random, kSweepIdLength),
                          .owner = by.user,
                          .created = parts_.jobs.stamp(),
-                         .spec = spec});
+                         .spec = std::move(resolved)});
   const sweep::SweepRecord& record = entry->record;
   const store::Object object{.kind = kSweepKind,
                              .id = record.id,

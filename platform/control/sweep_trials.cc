@@ -32,10 +32,16 @@ int rung_of(const Job& job) {
   return number_of_text(job.spec.environment, kRungVariable, 0);
 }
 
-/// The rung at which its program ended by itself; -1: it did not, or the job was resumed since.
+/// The rung for which the program was started that has ended by itself; -1: it has not, or the job was
+/// resumed since.
 int ended_at_rung(const Job& job) {
   if (!job.suspended || job.phase != Phase::kQueued) return -1;
   return number_of_text(job.spec.annotations, kEndedAtRung, -1);
+}
+
+/// Whether the program has ended, at a rung or for good, so that it reports nothing more.
+bool has_program_ended(const Job& job) {
+  return job::is_final(job.phase) || ended_at_rung(job) >= 0;
 }
 
 /// What subscribers get. REQUIRES: the sweep has ended.
@@ -98,12 +104,6 @@ void Sweeps::look() {
   look_later();
 }
 
-/// Whether the trial's program has ended at the rung that the trial runs towards, or for good.
-bool Sweeps::is_over(const Entry& entry, int number, const Job& job) {
-  const Trial& trial = entry.search.state().trials[static_cast<size_t>(number - 1)];
-  return job::is_final(job.phase) || ended_at_rung(job) == trial.rung;
-}
-
 void Sweeps::look_at(Entry& entry) {
   std::vector<int> open;
   for (const Trial& trial : entry.search.state().trials) {
@@ -119,7 +119,7 @@ void Sweeps::look_at(Entry& entry) {
     }
     if (entry.trial(number)->phase != sweep::TrialPhase::kActive) continue;
     const Job& job = *job_of(entry, number);
-    const bool over = is_over(entry, number, job);
+    const bool over = has_program_ended(job);
     if (over || job.phase == Phase::kRunning) ask(entry, number, job, over);
   }
   advance(entry);
@@ -138,9 +138,9 @@ void Sweeps::ask(Entry& entry, int number, const Job& job, bool over) {
         asked.jobs.at(number).asking = false;
         const Job* const now = job_of(asked, number);
         if (now == nullptr || now->attempt != attempt) return look_soon();
-        // It may have been promoted meanwhile.
+        // It may have been resumed meanwhile.
         measured(asked, number, series ? *series : std::vector<job::MetricSeries>(),
-                 over && is_over(asked, number, *now));
+                 over && has_program_ended(*now));
       });
 }
 
@@ -161,6 +161,7 @@ void Sweeps::measured(Entry& entry, int number, const std::vector<job::MetricSer
     entry.unsaved = true;
   }
   if (over) {
+    entry.jobs.at(number).read_of = job->attempt;
     note_end(entry, number, *job, seen);
   } else if (spec.metric_timeout && job->started &&
              now - std::max(*job->started, seen.newest.value_or(*job->started)) >
@@ -182,6 +183,9 @@ void Sweeps::note_end(Entry& entry, int number, const Job& job, const sweep::Obs
     return entry.search.note_ended(number, job.phase == Phase::kSucceeded);
   }
   if (static_cast<int>(trial.rungs.size()) > trial.rung) return;
+  // The trial has passed the rung for which its program was started: the program is started again for
+  // the present rung.
+  if (ended_at_rung(job) < trial.rung) return;
   if (seen.last) return entry.search.note_rung(number, trial.rung, seen.last);
   entry.search.note_ended(number, false, "reported no value of '" + entry.record.spec.metric + "'");
 }
@@ -243,31 +247,48 @@ bool Sweeps::carry_out(Entry& entry) {
   return all_ended;
 }
 
+/// A trial whose job is not accepted now is tried again at the next look, and shows the reason: the
+/// store may be full for a moment, the only node that is large enough may come back, and a limit may be
+/// raised. Otherwise, a short disturbance would use up all trials.
+void Sweeps::submit_trial(Entry& entry, const Trial& trial) {
+  const SweepSpec& spec = entry.record.spec;
+  const auto job = parts_.controller.submit(
+      sweep::trial_job(spec, trial.number, trial.rung), "", {.user = entry.record.owner},
+      {.origin = job::JobOrigin{.kind = job::JobOrigin::Kind::kSweep,
+                                .name = spec.job.name,
+                                .id = entry.record.id,
+                                .member = trial.number}});
+  if (job) {
+    entry.jobs[trial.number] = {.id = job->id};
+    return;
+  }
+  const ErrorCode code = job.error().code;
+  if (code == ErrorCode::kUnavailable || code == ErrorCode::kExhausted ||
+      code == ErrorCode::kRefused) {
+    if (entry.search.note_fault(trial.number, job.error().what)) entry.unsaved = true;
+    return;
+  }
+  entry.search.note_ended(trial.number, false, job.error().what);
+  entry.unsaved = true;
+  look_soon();
+}
+
 void Sweeps::start_or_resume(Entry& entry, const Trial& trial) {
   const SweepSpec& spec = entry.record.spec;
-  if (!entry.jobs.contains(trial.number)) {
-    const auto job = parts_.controller.submit(
-        sweep::trial_job(spec, trial.number, trial.rung), "", {.user = entry.record.owner},
-        {.origin = job::JobOrigin{.kind = job::JobOrigin::Kind::kSweep,
-                                  .name = spec.job.name,
-                                  .id = entry.record.id,
-                                  .member = trial.number}});
-    if (job) {
-      entry.jobs[trial.number] = {.id = job->id};
-      return;
-    }
-    // A store that is full or unavailable for a moment is not a fault of the trial.
-    const ErrorCode code = job.error().code;
-    if (code == ErrorCode::kUnavailable || code == ErrorCode::kExhausted) return;
-    entry.search.note_ended(trial.number, false, job.error().what);
-    entry.unsaved = true;
-    return look_soon();
-  }
+  if (!entry.jobs.contains(trial.number)) submit_trial(entry, trial);
+  const auto link = entry.jobs.find(trial.number);
+  if (link == entry.jobs.end()) return;
+  if (entry.search.note_fault(trial.number, "")) entry.unsaved = true;
   // While its tasks are being ended, the rung in the spec is that of the program that still runs.
   const auto facts = facts_of(entry, trial.number);
   if (!facts || !facts->suspended || facts->phase != Phase::kQueued) return;
   JobEntry& held = *job_entry_of(entry, trial.number);
   if (rung_of(held.job) >= trial.rung) return;
+  // The program may have reported later rungs before it ended.
+  if (ended_at_rung(held.job) >= 0 && link->second.read_of != held.job.attempt) {
+    if (!link->second.asking) look_soon();
+    return;
+  }
   sweep::set_rung(spec, trial.rung, held.job.spec);
   held.job.spec.annotations.erase(kEndedAtRung);
   parts_.resume(held);

@@ -179,7 +179,11 @@ std::vector<sweep::SweepSummary> Sweeps::named(const std::string& name) const {
 std::optional<sweep::Sweep> Sweeps::with_id(const std::string& id) const {
   const Entry* const entry = shown(id);
   if (entry == nullptr) return std::nullopt;
-  return sweep::sweep_of(entry->record, entry->search.state(), entry->ended);
+  sweep::Sweep sweep = sweep::sweep_of(entry->record, entry->search.state(), entry->ended);
+  for (Trial& trial : sweep.trials) {
+    if (const auto job = facts_of(*entry, trial.number)) trial.job = job->id;
+  }
+  return sweep;
 }
 
 std::optional<sweep::SweepSummary> Sweeps::summary_with_id(const std::string& id) const {

@@ -133,7 +133,6 @@ class Sweeps : public JobMaker {
   void remove_some();
   void look_soon();
   void look_later();
-  static bool is_over(const Entry& entry, int number, const job::Job& job);
   void look_at(Entry& entry);
   void ask(Entry& entry, int trial, const job::Job& job, bool over);
   void measured(Entry& entry, int trial, const std::vector<job::MetricSeries>& series, bool over);
@@ -142,6 +141,7 @@ class Sweeps : public JobMaker {
   Result<void> save(Entry& entry, std::vector<access::AuditRecord> audit = {});
   bool carry_out(Entry& entry);
   void start_or_resume(Entry& entry, const sweep::Trial& trial);
+  void submit_trial(Entry& entry, const sweep::Trial& trial);
   Result<sweep::Sweep> change(const std::string& id, const access::Actor& by,
                               const std::string& action,
                               const std::function<void(sweep::Search&)>& change);

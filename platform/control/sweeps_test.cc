@@ -1,112 +1,22 @@
-// Sweeps with a fake engine. The test imitates the programs of the trials.
+// Sweeps with a fake engine: creation, storage, retention, pause, stop and deletion. The test imitates the
+// programs of the trials.
 #include "control/sweeps.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <functional>
 #include <map>
-#include <set>
 #include <string>
 
-#include "base/test_folder.h"
-#include "base/units.h"
 #include "control/test_deaths.h"
-#include "control/test_parts.h"
-#include "engine/metric_log.h"
-#include "engine/test_metrics.h"
+#include "control/test_sweeps.h"
 
 namespace muster::control {
 namespace {
 
 using job::Phase;
-using sweep::SweepEnd;
 using sweep::SweepSpec;
 using sweep::TrialPhase;
-
-/// Rungs at 1, 4 and 16 steps; a trial's accuracy is its parameter `x`.
-SweepSpec sweep_of_x(int trials, sweep::Method method = sweep::Method::kAsha) {
-  return {.job = {.name = "lr", .command = {"train", "{x}"}, .folder = "/"},
-          .parameters = {{"x", {.low = 0, .high = 1}}},
-          .method = method,
-          .metric = "accuracy",
-          .max_trials = trials,
-          .max_concurrent = 3,
-          .max_steps = 16,
-          .max_rungs = 3};
-}
-
-class SweepControl : public Scheduling {
- protected:
-  using Gang = engine::GangId;
-
-  SweepControl() { engine_.metric_folder = folder_.path(); }
-
-  Sweeps& sweeps() { return controller_->sweeps(); }
-  void create(const SweepSpec& spec) {
-    const auto made = sweeps().create(spec, {.user = "ada"});
-    ASSERT_TRUE(made) << made.error().to_string();
-    id_ = made->summary.id;
-    settle();
-  }
-  sweep::Sweep the_sweep() { return *sweeps().with_id(id_); }
-  sweep::Trial trial(int number) {
-    const sweep::Sweep now = the_sweep();
-    for (const sweep::Trial& each : now.trials) {
-      if (each.number == number) return each;
-    }
-    ADD_FAILURE() << "no trial " << number;
-    return {};
-  }
-  const job::Job* job_of(int number) {
-    const auto found = controller_->jobs().named(sweep::trial_name("lr", number));
-    return found.empty() ? nullptr : found.front();
-  }
-  Gang gang_of(int number) { return {job_of(number)->id, job_of(number)->attempt}; }
-
-  void look() {
-    sweeps().look();
-    settle();
-  }
-
-  /// The program reports these values at once.
-  void report(const Gang& gang, const engine::MetricValues& values) {
-    clock_.advance(std::chrono::milliseconds(10));
-    std::ofstream(engine_.metric_file(gang, "main"), std::ios::app)
-        << engine::encode_sample({.time = clock_.now(), .rank = {}, .values = values});
-  }
-  void report(int number, const engine::MetricValues& values) {
-    report(gang_of(number), values);
-    look();
-  }
-
-  std::string variable(const Gang& gang, const std::string& name) {
-    const auto& environment = engine_.plans.at({gang, "main"}).environment;
-    const auto found = environment.find(name);
-    return found == environment.end() ? "" : found->second;
-  }
-
-  /// Every running program runs until its rung and succeeds.
-  void play_until_the_rung() {
-    const auto running = engine_.running;
-    for (const auto& [gang, task] : running) {
-      if (engine_.running.count({gang, task}) == 0) continue;
-      const double x = *base::number_of<double>(variable(gang, "X"));
-      const double steps = *base::number_of<double>(variable(gang, "MUSTER_SWEEP_STEPS"));
-      report(gang, {{"step", steps}, {"accuracy", x}});
-      engine_.end_for_good(gang, task, {});
-      settle();
-      look();
-    }
-  }
-  void play_to_the_end() {
-    for (int turn = 0; turn < 200 && !the_sweep().summary.ended; ++turn) play_until_the_rung();
-    look();
-  }
-
-  base::TestFolder folder_;
-  std::string id_;
-};
 
 TEST_F(SweepControl, StartsTrialsAsJobsWithTheirValues) {
   create(sweep_of_x(8));
@@ -123,196 +33,23 @@ TEST_F(SweepControl, StartsTrialsAsJobsWithTheirValues) {
   EXPECT_EQ(job_of(4), nullptr);
 }
 
-TEST_F(SweepControl, SuspendsATrialOutsideTheTopAndStartsTheNext) {
+TEST_F(SweepControl, NamesTheJobOfATrialWhileItIsKept) {
   create(sweep_of_x(8));
-  report(1, {{"step", 1}, {"accuracy", 0.5}});
+  EXPECT_EQ(trial(2).job, job_of(2)->id);
 
-  EXPECT_EQ(trial(1).phase, TrialPhase::kPaused);
-  EXPECT_TRUE(job_of(1)->suspended);
-  EXPECT_EQ(job_of(1)->phase, Phase::kQueued);
-  ASSERT_NE(job_of(4), nullptr);
-  EXPECT_EQ(job_of(4)->phase, Phase::kRunning);
-}
-
-TEST_F(SweepControl, ResumesAPromotedTrialWithTheBudgetOfItsNextRung) {
-  create(sweep_of_x(8));
-  report(1, {{"step", 1}, {"accuracy", 0.9}});
-  for (const int number : {2, 3, 4}) report(number, {{"step", 1}, {"accuracy", 0.1}});
-
-  EXPECT_EQ(trial(1).rung, 1);
-  EXPECT_EQ(job_of(1)->phase, Phase::kRunning);
-  EXPECT_EQ(job_of(1)->attempt, 2);
-  EXPECT_EQ(variable(gang_of(1), "MUSTER_SWEEP_RUNG"), "1");
-  EXPECT_EQ(variable(gang_of(1), "MUSTER_SWEEP_STEPS"), "4");
-}
-
-TEST_F(SweepControl, RunsProgramsThatEndAtTheirBudgetToTheEndOfTheSweep) {
-  create(sweep_of_x(16));
-  play_to_the_end();
-
-  const sweep::Sweep sweep = the_sweep();
-  EXPECT_EQ(sweep.summary.phase, sweep::SweepPhase::kSucceeded);
-  EXPECT_EQ(sweep.summary.started, 16);
-  EXPECT_EQ(sweep.trials.front().phase, TrialPhase::kCompleted);
-  EXPECT_EQ(sweep.trials.front().rung, 2);
-  // The best trial of all ran to its end.
-  for (const sweep::Trial& trial : sweep.trials) EXPECT_LE(*trial.best, *sweep.summary.best);
-  EXPECT_EQ(job_of(sweep.trials.front().number)->phase, Phase::kSucceeded);
-  EXPECT_TRUE(controller_->idle());
-}
-
-TEST_F(SweepControl, ContinuesATrialThatEndedAtTheBudgetOfARungThatItHadPassed) {
-  create(sweep_of_x(8));
-  for (const int number : {1, 2, 3}) report(number, {{"step", 1}, {"accuracy", 0.1}});
-  // Trial 4 is the best of four and continues, but its program ends at its first budget.
-  report(4, {{"step", 1}, {"accuracy", 0.9}});
-  EXPECT_EQ(trial(4).rung, 1);
-  EXPECT_EQ(job_of(4)->attempt, 1);
-  end("lr-4");
+  ASSERT_TRUE(controller_->stop("lr-1", false));
+  settle();
+  ASSERT_TRUE(controller_->remove("lr-1"));
+  settle();
   look();
 
-  EXPECT_EQ(trial(4).phase, TrialPhase::kActive);
-  EXPECT_EQ(job_of(4)->phase, Phase::kRunning);
-  EXPECT_EQ(job_of(4)->attempt, 2);
-  EXPECT_EQ(variable(gang_of(4), "MUSTER_SWEEP_STEPS"), "4");
-}
-
-TEST_F(SweepControl, PromotesATrialOnlyAfterItsTasksHaveEnded) {
-  create(sweep_of_x(8));
-  engine_.stops_obey = false;
-  report(1, {{"step", 1}, {"accuracy", 0.9}});
-  engine_.stops_obey = true;
-  for (const int number : {2, 3, 4}) report(number, {{"step", 1}, {"accuracy", 0.1}});
-  EXPECT_EQ(trial(1).rung, 1);
-  EXPECT_EQ(job_of(1)->attempt, 1);
-  // The program ends by itself, at the budget of its first rung.
-  end("lr-1");
-  look();
-  EXPECT_EQ(trial(1).rungs.size(), 1U);
-  EXPECT_EQ(job_of(1)->attempt, 2);
-  EXPECT_EQ(job_of(1)->phase, Phase::kRunning);
-  EXPECT_EQ(variable(gang_of(1), "MUSTER_SWEEP_STEPS"), "4");
-}
-
-TEST_F(SweepControl, StopsASweepWhoseMetricIsNeverReported) {
-  SweepSpec spec = sweep_of_x(16);
-  create(spec);
-  for (int turn = 0; turn < 20 && !the_sweep().summary.ended; ++turn) {
-    const auto running = engine_.running;
-    for (const auto& [gang, task] : running) {
-      report(gang, {{"step", 1}, {"accurracy", 0.5}});
-      engine_.end_for_good(gang, task, {});
-      settle();
-      look();
-    }
+  EXPECT_EQ(trial(1).job, "");
+  EXPECT_EQ(trial(2).job, job_of(2)->id);
+  const auto stored = store_.load();
+  ASSERT_TRUE(stored);
+  for (const store::Object& object : stored->objects) {
+    EXPECT_EQ(object.document.find(job_of(2)->id), std::string::npos) << "the id is not stored";
   }
-  EXPECT_EQ(the_sweep().summary.end, SweepEnd::kNoMetric);
-  EXPECT_LE(the_sweep().summary.started, 6);
-  EXPECT_EQ(trial(1).phase, TrialPhase::kFailed);
-  EXPECT_EQ(trial(1).fault, "reported no value of 'accuracy'");
-  EXPECT_TRUE(controller_->idle());
-}
-
-TEST_F(SweepControl, GivesATrialThatReportsNanNoValueAtItsRung) {
-  create(sweep_of_x(8));
-  // NaN is not reported: the program only counts its steps.
-  report(1, {{"step", 1}});
-  EXPECT_EQ(trial(1).phase, TrialPhase::kActive) << "the value may come late";
-  report(1, {{"step", 4}});
-  EXPECT_EQ(trial(1).phase, TrialPhase::kPaused);
-  EXPECT_EQ(trial(1).rungs.front().value, std::nullopt);
-}
-
-TEST_F(SweepControl, TakesAValueThatComesLate) {
-  create(sweep_of_x(8));
-  report(1, {{"step", 1}});
-  report(1, {{"step", 2}, {"accuracy", 0.4}});
-  EXPECT_EQ(trial(1).rungs, (std::vector<sweep::RungValue>{{0.4}}));
-}
-
-TEST_F(SweepControl, CountsAFailedTrialAndContinues) {
-  create(sweep_of_x(8));
-  report(1, {{"step", 0}, {"accuracy", 0.4}});
-  end("lr-1", {.code = 1});
-  look();
-  EXPECT_EQ(trial(1).phase, TrialPhase::kFailed);
-  EXPECT_EQ(trial(1).best, 0.4);
-  EXPECT_NE(job_of(4), nullptr);
-}
-
-TEST_F(SweepControl, KeepsATrialWhoseNodeIsLost) {
-  SweepSpec spec = sweep_of_x(8);
-  spec.job.scheduling.retries = 1;
-  create(spec);
-  report(1, {{"step", 0}, {"accuracy", 0.9}});
-  engine_.lose_node("n1");
-  settle();
-  look();
-  EXPECT_EQ(job_of(1)->phase, Phase::kQueued);
-  EXPECT_EQ(trial(1).phase, TrialPhase::kActive);
-  EXPECT_EQ(trial(1).best, 0.9) << "what the lost attempt reported counts";
-}
-
-TEST_F(SweepControl, StopsATrialThatReportsNothingForTooLong) {
-  SweepSpec spec = sweep_of_x(8);
-  spec.metric_timeout = std::chrono::minutes(10);
-  create(spec);
-  clock_.advance(std::chrono::minutes(9));
-  report(2, {{"step", 0}, {"accuracy", 0.2}});
-  clock_.advance(std::chrono::minutes(2));
-  look();
-  look();
-  EXPECT_EQ(trial(1).phase, TrialPhase::kFailed);
-  EXPECT_EQ(trial(1).fault, "reported no value of 'accuracy' for 10m");
-  EXPECT_EQ(job_of(1)->phase, Phase::kStopped);
-  EXPECT_EQ(trial(2).phase, TrialPhase::kActive);
-}
-
-TEST_F(SweepControl, NotesATrialThatAUserStoppedAndDeleted) {
-  create(sweep_of_x(8));
-  ASSERT_TRUE(controller_->stop("lr-1", false));
-  settle();
-  look();
-  EXPECT_EQ(trial(1).phase, TrialPhase::kStopped);
-  ASSERT_TRUE(controller_->remove("lr-1"));
-  settle();
-  look();
-  EXPECT_EQ(job_of(1), nullptr) << "it is not submitted again";
-}
-
-TEST_F(SweepControl, ATrialThatAUserDeletedIsNotStartedAgainByAServerThatWasKilledAtOnce) {
-  create(sweep_of_x(8));
-  ASSERT_TRUE(controller_->stop("lr-1", false));
-  settle();
-  ASSERT_TRUE(controller_->remove("lr-1"));
-
-  live_again();  // before the sweep has looked
-  ASSERT_TRUE(controller_->recover());
-  settle();
-  look();
-
-  EXPECT_EQ(job_of(1), nullptr);
-  EXPECT_EQ(trial(1).phase, TrialPhase::kStopped);
-}
-
-TEST_F(SweepControl, APausedTrialWhoseJobIsDeletedIsStoppedForGood) {
-  create(sweep_of_x(8));
-  report(1, {{"step", 1}, {"accuracy", 0.5}});
-  ASSERT_EQ(trial(1).phase, TrialPhase::kPaused);
-  ASSERT_TRUE(controller_->stop("lr-1", false));
-  settle();
-  ASSERT_TRUE(controller_->remove("lr-1"));
-  settle();
-  EXPECT_EQ(trial(1).phase, TrialPhase::kStopped);
-
-  live_again();
-  ASSERT_TRUE(controller_->recover());
-  settle();
-  play_to_the_end();
-
-  EXPECT_EQ(the_sweep().summary.phase, sweep::SweepPhase::kSucceeded);
-  EXPECT_EQ(trial(1).phase, TrialPhase::kStopped);
-  EXPECT_EQ(job_of(1), nullptr);
 }
 
 /// The jobs of trials are not kept by their sweep once their results are stored.

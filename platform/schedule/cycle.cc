@@ -426,7 +426,8 @@ class Allocation {
     for (WaitClass* const waiting : new_heads) hold_room_for(*waiting);
   }
 
-  /// Behind a head that has to honour a reservation, one that ends before it starts.
+  /// Starts the first gang of the class that ends before the reserved starts, when its head may not
+  /// start.
   bool pass_reservations(WaitClass& waiting) {
     if (!reservations_.any_with_start()) return false;
     const Time latest = *reservations_.latest_start();

@@ -215,14 +215,22 @@ class Outlook {
  public:
   Outlook(const Cycle& cycle, GangState& gang) : cycle_(cycle), gang_(gang) {}
 
-  /// Whether it starts in this pool, now or after evictions.
-  bool look_at(Pool& pool, Forecast& forecast) {
-    settle_books(pool);
-    const PoolEntry& entry = entry_in(gang_, pool);
-    if (entry.waits_in == nullptr) return false;
-    const PlacementRequest request =
-        request_of(cycle_.options, gang_, pool, entry.waits_in->key.ask.counts);
-    return starts_now(pool, request, forecast) || starts_by_eviction(pool, request, forecast);
+  /// As in a plan: whether it starts in one of its pools now, or else in one of them after evictions.
+  bool starts(Forecast& forecast) {
+    const auto in_any_pool = [&](auto&& starts_in) {
+      return std::any_of(gang_.entries.begin(), gang_.entries.end(), [&](const PoolEntry& entry) {
+        if (entry.waits_in == nullptr) return false;
+        settle_books(*entry.pool);
+        return starts_in(*entry.pool, request_of(cycle_.options, gang_, *entry.pool,
+                                                 entry.waits_in->key.ask.counts));
+      });
+    };
+    return in_any_pool([&](Pool& pool, const PlacementRequest& request) {
+             return starts_now(pool, request, forecast);
+           }) ||
+           in_any_pool([&](Pool& pool, const PlacementRequest& request) {
+             return starts_by_eviction(pool, request, forecast);
+           });
   }
 
  private:
@@ -290,11 +298,7 @@ Forecast Scheduler::forecast(const Gang& gang, Time now) const {
   for (const PoolEntry& entry : guest->entries) settle_books(*entry.pool);
   forecast.project_then = standing(gang.project);
   Outlook outlook(cycle, *guest);
-  bool starts = false;
-  for (size_t i = 0; i < guest->entries.size() && !starts; ++i) {
-    starts = outlook.look_at(*guest->entries[i].pool, forecast);
-  }
-  if (!starts) forecast.verdict = explain_gang(cycle, *guest);
+  if (!outlook.starts(forecast)) forecast.verdict = explain_gang(cycle, *guest);
   state_->leave_pools(*guest);
   for (const PoolEntry& entry : guest->entries) settle_books(*entry.pool);
   guards.clear();

@@ -289,6 +289,48 @@ TEST_F(AtTheLimit, TheReservationEndsWithItsGang) {
   EXPECT_EQ(started(stage_.plan()), (Ids{"small"}));
 }
 
+/// "t" of project p runs on n0. "a" and "b" of project q, whose limit is nine GPUs, have reservations for
+/// five and three GPUs there, and "low" of project q runs on one of the two GPUs of n1.
+class AtTheLimitTogether : public ::testing::Test {
+ protected:
+  AtTheLimitTogether() {
+    stage_.run(gang("t", "p", 8), {"n0"});
+    stage_.run(gang("low", "q", 1), {"n1"});
+    stage_.wait(gang("a", "q", 5));
+    stage_.wait(gang("b", "q", 3));
+    stage_.plan();
+    stage_.now += std::chrono::minutes(11);
+    stage_.plan();
+  }
+
+  Stage stage_{{node("n0", 8), node("n1", 2)},
+               {project("p", {.deserved = 8}), project("q", {.deserved = 9, .limit = 9})}};
+};
+
+TEST_F(AtTheLimitTogether, TwoReservationsCoverTheLimitOfTheProject) {
+  stage_.end("low");
+  stage_.wait(gang("small", "q", 2));
+  const Plan plan = stage_.plan();
+  EXPECT_EQ(started(plan), (Ids{})) << "each of the two could start beside it, but not both";
+  const Told reason = reason_of(plan, "small");
+  EXPECT_EQ(reason.constraint, Constraint::kReserved) << reason.text;
+  EXPECT_NE(reason.text.find("'b'"), std::string::npos) << reason.text;
+  EXPECT_EQ(stage_.scheduler.explain("small", stage_.now).constraint, Constraint::kReserved);
+  EXPECT_TRUE(stage_.scheduler.forecast(gang("next", "q", 2), stage_.now).start.empty());
+
+  stage_.wait(gang("tiny", "q", 1));
+  EXPECT_EQ(started(stage_.plan()), (Ids{"tiny"})) << "the limit suffices for all three";
+  stage_.end("t");
+  EXPECT_EQ(started(stage_.plan()), (Ids{"a", "b"}));
+}
+
+TEST_F(AtTheLimitTogether, AMoreImportantGangDoesNotBreakThemByEviction) {
+  stage_.wait(gang("high", "q", 2, 1, testing::kBuildPreempt));
+  EXPECT_EQ(testing::evicted(stage_.plan()), (Ids{}));
+  stage_.end("t");
+  EXPECT_EQ(started(stage_.plan()), (Ids{"a", "b"}));
+}
+
 /// "t" of project p runs for 100 s on six of ten GPUs, and "wide" of project q, whose limit is six
 /// GPUs, is to start after it.
 class AtTheLaterLimit : public ::testing::Test {

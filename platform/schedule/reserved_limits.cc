@@ -15,11 +15,10 @@ Amounts charge_of_reserved(const Pool& pool, const Reservation& reservation) {
   return entry.waits_in == nullptr ? Amounts{} : charge_of(entry, entry.waits_in->key.ask.counts);
 }
 
-/// The project that has the gangs of both projects, at the lowest level; kNoProject: none.
-ProjectIndex common_project(const Ledger& ledger, ProjectIndex one, ProjectIndex other) {
-  if (one == other) return one;
-  const ProjectIndex sibling = ledger.siblings_above(one, other).first;
-  return sibling == kNoProject ? kNoProject : ledger.parent(sibling);
+/// Whether no limit or quota keeps the gang with the reservation from starting.
+bool may_start_reserved(const Pool& pool, const Reservation& kept) {
+  return !pool.ledger.refuses(kept.leaf, charge_of_reserved(pool, kept),
+                              kept.gang->gang.preemptible);
 }
 
 /// The project without a parent above this one, or itself.
@@ -57,21 +56,35 @@ std::vector<const Reservation*> respected_limits(const Pool& pool,
   return respected;
 }
 
-bool may_start_reserved(const Pool& pool, const Reservation& kept) {
-  return !pool.ledger.refuses(kept.leaf, charge_of_reserved(pool, kept),
-                              kept.gang->gang.preemptible);
-}
-
-const GangState* held_at_limit(const Pool& pool, const PlacementRequest& request) {
-  if (pool.kept.empty()) return nullptr;
-  for (const Reservation* const kept : respected_limits(pool, request)) {
-    const ProjectIndex common = common_project(pool.ledger, kept->leaf, request.entry.leaf);
-    // Only gangs that are not preemptible count against a quota.
-    const bool preemptible = kept->gang->gang.preemptible || request.gang.gang.preemptible;
-    const Amounts both = request.charge + charge_of_reserved(pool, *kept);
-    if (pool.ledger.refuses(common, both, preemptible)) return kept->gang;
+const GangState* first_held(Pool& pool, const std::vector<const Reservation*>& reservations,
+                            const PlacementRequest& request) {
+  const auto is_refused = [&](const Amounts& amounts) {
+    return pool.ledger.refuses(request.entry.leaf, amounts, request.gang.gang.preemptible)
+        .has_value();
+  };
+  std::vector<const Reservation*> related;
+  const ProjectIndex top = top_above(pool.ledger, request.entry.leaf);
+  // Most pools have no limit that all of them together could reach.
+  Amounts most = request.charge;
+  for (const Reservation* const one : reservations) {
+    if (top_above(pool.ledger, one->leaf) != top) continue;
+    related.push_back(one);
+    most += charge_of_reserved(pool, *one);
+  }
+  if (related.empty() || !is_refused(most)) return nullptr;
+  Trial trial(pool);
+  for (const Reservation* const one : related) {
+    // It has to wait for the gangs that are counted already.
+    if (!may_start_reserved(pool, *one)) continue;
+    count_in_ledger(trial, pool, *one);
+    if (is_refused(request.charge)) return one->gang;
   }
   return nullptr;
+}
+
+const GangState* held_at_limit(Pool& pool, const PlacementRequest& request) {
+  if (pool.kept.empty()) return nullptr;
+  return first_held(pool, respected_limits(pool, request), request);
 }
 
 const GangState* held_at_later_limit(Pool& pool, const PlacementRequest& request, Time now) {

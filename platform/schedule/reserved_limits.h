@@ -17,11 +17,14 @@ bool ends_before(Time now, const PlacementRequest& request, const Reservation& t
 /// The reservations of gangs past their patience that the gang must not break by the use of a limit
 /// or quota. A gang that has a reservation itself must respect the older ones.
 std::vector<const Reservation*> respected_limits(const Pool& pool, const PlacementRequest& request);
-/// Whether no limit or quota keeps the gang with the reservation from starting.
-bool may_start_reserved(const Pool& pool, const Reservation& kept);
-/// The gang that could not use its reservation if this gang started first, because a limit or quota
-/// does not suffice for both; nullptr: none.
-const GangState* held_at_limit(const Pool& pool, const PlacementRequest& request);
+/// The first gang that could not use its reservation if the gang of the request started before it,
+/// because a limit or quota does not suffice for them and for the gangs with the reservations before;
+/// nullptr: none. A reservation that the ones before it leave too little for is skipped. REQUIRES: the
+/// request is not booked in the ledger. Undoes its changes of `pool`.
+const GangState* first_held(Pool& pool, const std::vector<const Reservation*>& reservations,
+                            const PlacementRequest& request);
+/// As first_held(), for all reservations that the gang must respect.
+const GangState* held_at_limit(Pool& pool, const PlacementRequest& request);
 /// As held_at_limit(), for reservations with a start: the gang that a limit or quota would keep from
 /// starting then, if this gang started now; nullptr: none. Undoes its changes of `pool`.
 const GangState* held_at_later_limit(Pool& pool, const PlacementRequest& request, Time now);

@@ -285,6 +285,25 @@ TEST(Forecast, PredictsThePlan) {
   EXPECT_EQ(waits.verdict.constraint, Constraint::kRoom);
 }
 
+TEST(Forecast, StartsInALaterPoolBeforeItEvictsInTheFirst) {
+  Stage stage({node("n0", 4), node("m0", 4, "other")},
+              {project("q", {.deserved = 0}), project("p", {.deserved = 4})});
+  stage.run(gang("a", "q", 4), {"n0"});
+  stage.plan();
+  Gang any = gang("any", "p", 2);
+  any.pools = {kDefaultPool, "other"};
+
+  const Forecast forecast = stage.scheduler.forecast(any, stage.now);
+  stage.wait(any);
+  const Plan plan = stage.plan();
+
+  EXPECT_EQ(started(plan), (Ids{"any"}));
+  EXPECT_EQ(evicted(plan), (Ids{}));
+  ASSERT_EQ(plan.starts.size(), 1U);
+  EXPECT_EQ(forecast.start, plan.starts);
+  EXPECT_EQ(forecast.evictions, plan.evictions);
+}
+
 TEST(Queue, ListsThemInTheOrderInWhichTheyAreServed) {
   Stage stage({node("n0", 4)}, {project("q", {.deserved = 1}), project("p", {.deserved = 1})});
   stage.run(gang("a", "q", 4), {"n0"});

@@ -211,8 +211,10 @@ bool VictimSelection::could_take_back(const EvictedTasks& one, ProjectIndex vict
 
 /// Whether the gangs whose reservations this gang has to respect may still start.
 bool VictimSelection::leaves_limits() const {
-  return std::all_of(limits_.begin(), limits_.end(),
-                     [&](const Reservation* kept) { return may_start_reserved(pool_, *kept); });
+  if (limits_.empty()) return true;
+  Trial without(pool_);
+  without.release(asking_.entry.leaf, asking_.charge, asking_.gang.gang.preemptible);
+  return first_held(pool_, limits_, asking_) == nullptr;
 }
 
 bool VictimSelection::is_on_the_nodes(const EvictionUnit& unit) const {

@@ -18,6 +18,9 @@ class VirtualCluster {
     for (const RunningGang& running : cluster.running) {
       scheduler_.adopt(running.gang, running.places, running.started);
       add(running.gang);
+      tasks_held_[running.gang.id] =
+          std::count_if(running.places.begin(), running.places.end(),
+                        [](const auto& place) { return place.has_value(); });
       note_end(running.gang.id, running.started);
     }
     for (const Gang& gang : cluster.waiting) {
@@ -35,8 +38,9 @@ class VirtualCluster {
         break;
       }
       const Plan plan = scheduler_.plan(now_);
+      // A plan starts gangs before it evicts others.
+      for (const PlannedStart& start : plan.starts) began(start);
       for (const Eviction& eviction : plan.evictions) evict(eviction);
-      for (const PlannedStart& start : plan.starts) began(start.id);
       // Evicted tasks have left at once; the gangs that wait for their places start now.
       if (!plan.evictions.empty()) continue;
       const auto next = next_moment(plan.again_at);
@@ -48,10 +52,7 @@ class VirtualCluster {
   }
 
  private:
-  void add(const Gang& gang) {
-    limits_[gang.id] = gang.time_limit;
-    sizes_[gang.id] = task_count(gang);
-  }
+  void add(const Gang& gang) { limits_[gang.id] = gang.time_limit; }
 
   void note_end(const std::string& id, Time started) {
     const auto limit = limits_[id] ? limits_[id] : options_.run_time;
@@ -59,15 +60,18 @@ class VirtualCluster {
     if (limit) ends_[id] = std::max(started + *limit, now_ + Milliseconds(1));
   }
 
-  void began(const std::string& id) {
-    if (waiting_.erase(id) > 0) result_.starts.emplace(id, now_);
-    if (!ends_.contains(id)) note_end(id, now_);
+  void began(const PlannedStart& start) {
+    tasks_held_[start.id] += std::ssize(start.tasks);
+    if (waiting_.erase(start.id) > 0) result_.starts.emplace(start.id, now_);
+    if (!ends_.contains(start.id)) note_end(start.id, now_);
   }
 
   void evict(const Eviction& eviction) {
     ++result_.evictions;
     // An elastic gang may lose some of its tasks, and continues.
-    if (static_cast<int>(eviction.tasks.size()) == sizes_[eviction.id]) ends_.erase(eviction.id);
+    std::ptrdiff_t& held = tasks_held_[eviction.id];
+    held -= std::ssize(eviction.tasks);
+    if (held == 0) ends_.erase(eviction.id);
     scheduler_.released(eviction.id, eviction.tasks);
   }
 
@@ -94,7 +98,7 @@ class VirtualCluster {
   Scheduler scheduler_;
   Time now_;
   std::map<std::string, std::optional<Milliseconds>> limits_;
-  std::map<std::string, int> sizes_;  ///< numbers of tasks
+  std::map<std::string, std::ptrdiff_t> tasks_held_;  ///< how many tasks of each gang run
   std::map<std::string, Time> ends_;
   std::set<std::string> waiting_;
   WhatIfResult result_;

@@ -61,6 +61,45 @@ TEST(WhatIf, EndsAGangThatIsPastItsLimitAtOnce) {
   EXPECT_LT(starts.at("first"), kStart + seconds(1));
 }
 
+/// "e" of project q with tasks of one GPU each runs for 100 s from now on, on each GPU of the only node.
+/// Gangs of project p, which has a quota for all GPUs, take these for 50 s. "z" of project q waits, too.
+ClusterState reclaimed_cluster(int gpus, const std::vector<Gang>& reclaiming) {
+  ClusterState cluster;
+  cluster.nodes = {node("n1", gpus)};
+  cluster.projects = projects({project("p", {.deserved = gpus}), project("q", {.weight = 1})});
+  RunningGang running{.gang = limited(elastic(gang("e", "q", 1, 4), 2), seconds(100)),
+                      .started = kStart};
+  for (int task = 0; task < 4; ++task) {
+    running.places.emplace_back();
+    if (task >= gpus) continue;
+    running.places.back() = TaskPlace{.node = "n1", .devices = {task}, .share_milli = kWholeGpu};
+  }
+  cluster.running = {running};
+  cluster.waiting = reclaiming;
+  cluster.waiting.push_back(gang("z", "q", gpus));
+  for (size_t i = 0; i < cluster.waiting.size(); ++i) cluster.waiting[i].sequence = i + 1;
+  return cluster;
+}
+
+TEST(WhatIf, RunsAnElasticGangThatWasEvictedInTwoStepsFromItsNextStartOn) {
+  const ClusterState cluster = reclaimed_cluster(
+      4, {limited(gang("x", "p", 2), seconds(50)), limited(gang("y", "p", 2), seconds(50))});
+
+  const WhatIfResult result = what_if(cluster, {.now = kStart});
+
+  EXPECT_EQ(result.evictions, 2);
+  EXPECT_EQ(result.starts, (Starts{{"x", kStart}, {"y", kStart}, {"z", kStart + seconds(150)}}));
+}
+
+TEST(WhatIf, RunsAnElasticGangThatWasEvictedBelowItsFullSizeFromItsNextStartOn) {
+  const ClusterState cluster = reclaimed_cluster(2, {limited(gang("x", "p", 2), seconds(50))});
+
+  const WhatIfResult result = what_if(cluster, {.now = kStart});
+
+  EXPECT_EQ(result.evictions, 1);
+  EXPECT_EQ(result.starts, (Starts{{"x", kStart}, {"z", kStart + seconds(150)}}));
+}
+
 TEST(WhatIf, LooksOnlyAsFarAsItsHorizon) {
   const auto result = what_if(busy_cluster(), {.now = kStart, .horizon = seconds(120)});
   EXPECT_EQ(result.starts, (Starts{{"first", kStart + seconds(100)}}));

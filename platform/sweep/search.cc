@@ -97,7 +97,10 @@ const record::Table& table_of(const Trial*) {
            field<&Trial::without_value>(
                "without_value", {.help = "It ended, and never reported a value of the metric."}),
            field<&Trial::fault>("fault", {.help = "Why its job was not submitted, or was stopped."},
-                                record::As::kSentence)},
+                                record::As::kSentence),
+           field<&Trial::job>("job", {.help = "The id of its job. Absent: the job was not "
+                                              "submitted yet, or is no longer kept.",
+                                      .kept = record::Kept::kToldOnly})},
           "A trial of a sweep.")
           .as_answer();
   return table;
@@ -158,6 +161,11 @@ void Search::note_ended(int number, bool succeeded, std::string fault) {
   trial.fault = std::move(fault);
   trial.without_value = !trial.best;
   trial.phase = succeeded && trial.best ? TrialPhase::kCompleted : TrialPhase::kFailed;
+}
+
+bool Search::note_fault(int number, const std::string& fault) {
+  if (!knows(number) || at(number).phase != TrialPhase::kActive) return false;
+  return std::exchange(at(number).fault, fault) != fault;
 }
 
 void Search::note_stopped(int number) {
@@ -267,11 +275,11 @@ std::optional<Decision> Search::next_decision() {
   if (state_.end != SweepEnd::kNone) return std::nullopt;
   if (is_blind()) {
     stop(SweepEnd::kNoMetric);
-    return Decision{};
+    return Decision{.what = What::kFinish};
   }
   if (spec_.max_failures && failures() > *spec_.max_failures) {
     stop(SweepEnd::kFailures);
-    return Decision{};
+    return Decision{.what = What::kFinish};
   }
   for (Trial& trial : state_.trials) {
     if (auto decision = judge(trial)) return decision;
@@ -287,7 +295,7 @@ std::optional<Decision> Search::next_decision() {
   }
   if (active() > 0) return std::nullopt;
   stop(SweepEnd::kCompleted);
-  return Decision{};
+  return Decision{.what = What::kFinish};
 }
 
 // --- results

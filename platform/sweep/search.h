@@ -66,6 +66,7 @@ struct Trial {
   int64_t ran_ms = 0;          ///< kAsha by time: running time of earlier attempts
   bool without_value = false;  ///< it ended and never reported the metric
   std::string fault;           ///< why its job was not submitted, or was stopped
+  std::string job;             ///< id, for answers; empty: not submitted yet, or no longer kept
 
   bool operator==(const Trial&) const = default;
 };
@@ -129,6 +130,8 @@ class Search {
   void note_ran(int trial, int64_t ran_ms);
   /// The job of the trial has ended by itself.
   void note_ended(int trial, bool succeeded, std::string fault = {});
+  /// Why the job of an active trial is not accepted for now; empty: it is. Whether this is news.
+  bool note_fault(int trial, const std::string& fault);
   /// A user stopped the job of the trial, or deleted it.
   void note_stopped(int trial);
   /// A user stops the sweep: every trial that has not ended is stopped.

@@ -397,6 +397,9 @@ void check_template(const SweepSpec& spec, job::Checker& check) {
                     " of a-z, 0-9 and '-', with a letter or digit at both ends");
   check.require(spec.job.array.is_none(), "job.array", "a trial cannot be an array");
   check.require(!spec.job.held, "job.held", "a trial cannot be held; pause the sweep");
+  check.require(spec.method != Method::kAsha || spec.job.scheduling.singleton.empty(),
+                "job.scheduling.singleton",
+                "a paused trial would keep its turn; use max_concurrent: 1");
 }
 
 }  // namespace

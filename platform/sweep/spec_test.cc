@@ -242,6 +242,11 @@ TEST(Validate, ReportsEveryFaultWithItsField) {
       {[](SweepSpec& s) { s.method = Method::kGrid; }, "parameters"},
       {[](SweepSpec& s) { s.job.name = std::string(43, 'a'); }, "job.name"},
       {[](SweepSpec& s) { s.job.array.indexes = "0-3"; }, "job.array"},
+      {[](SweepSpec& s) {
+         s.method = Method::kAsha;
+         s.job.scheduling.singleton = "lr";
+       },
+       "job.scheduling.singleton"},
       {[](SweepSpec& s) { s.job.folder = "here"; }, "job.folder"},
   };
   for (const auto& [change, field] : cases) {
