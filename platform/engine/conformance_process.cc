@@ -53,7 +53,7 @@ std::unique_ptr<Engine> make_team_engine(base::EventLoop& loop, BenchOptions opt
   how.team = {.homes = folder / "homes",
               .account_home = account_home(),
               .shared = {folder / "scratch", folder / "data"}};
-  auto accounts = source_of(account_facts("own", std::nullopt, base::current_environment()));
+  auto accounts = source_of(account_facts(false, std::nullopt, base::current_environment()));
   EXPECT_TRUE(accounts) << accounts.error().to_string();
   accounts->book = folder / "ids";
   how.accounts = *std::move(accounts);

@@ -1,5 +1,6 @@
 #include "engine/kubernetes/cluster_news.h"
 
+#include <chrono>
 #include <utility>
 
 #include "base/log.h"
@@ -32,10 +33,16 @@ void ClusterNews::pod_changed(const OwnPod& own) {
   const auto found = gang->pods.find(own.task);
   if (found == gang->pods.end() || gang->is_releasing) return;
   HeldPod& pod = found->second;
+  if (gang->is_unreadable && gang->uid.empty()) gang->uid = own.facts.owner;
   // A pod of an earlier owner, or one that was given up, has the same name.
-  const bool is_old =
-      own.facts.owner != gang->uid || (own.facts.is_being_deleted && pod.is_wanted && !pod.facts);
+  const bool is_old = own.facts.owner != gang->uid || own.facts.uid == pod.unneeded_uid ||
+                      (own.facts.is_being_deleted && pod.is_wanted && !pod.facts);
   if (is_old) return;
+  if (!gang->needs_pod(own.task)) {
+    pod.unneeded_uid = own.facts.uid;
+    if (own.facts.is_being_deleted) return;
+    return parts_.objects.remove_pod(gang, own.task, own.facts.uid, std::chrono::seconds(1));
+  }
   pod.facts = own.facts;
   pod.is_created = true;
   parts_.lines.keep(gang, own.task);
@@ -62,6 +69,8 @@ void ClusterNews::warned(const PodEvent& event) {
   if (gang == nullptr) return;
   for (auto& [task, pod] : gang->pods) {
     if (!pod.facts || pod.facts->name != event.pod) continue;
+    // Events outlive their pods, and a later pod may have the name.
+    if (!event.uid.empty() && event.uid != pod.facts->uid) return;
     pod.event = event;
     return parts_.preparations.look(gang);
   }
@@ -96,7 +105,7 @@ void ClusterNews::synced() {
   for (const PodGangPointer& gang : parts_.gangs.all()) {
     if (gang->is_releasing) continue;
     for (auto& [task, pod] : gang->pods) {
-      if (pod.facts || pod.is_wanted) continue;
+      if (pod.facts || pod.is_wanted || !gang->needs_pod(task)) continue;
       pod.facts.emplace();
       pod.facts->name = pod_name(options_.pods.owner, gang->gang, task);
       pod.is_gone = true;

@@ -92,11 +92,13 @@ void GangPods::give_up(const PodGangPointer& gang, const std::vector<std::string
     const TaskPointer task = gang->task(name);
     if (task == nullptr || gang->seat_of(*task).started) continue;
     if (parts_.preparations.is_waited_for(gang, name)) continue;
-    parts_.objects.remove_pod(gang, name, std::chrono::seconds(1));
     HeldPod& pod = gang->pods.at(name);
-    Call removal = std::move(pod.removal);
-    pod = HeldPod{};
-    pod.removal = std::move(removal);
+    const std::string uid = pod.facts ? pod.facts->uid : pod.unneeded_uid;
+    parts_.objects.remove_pod(gang, name, uid, std::chrono::seconds(1));
+    HeldPod next;
+    next.removal = std::move(pod.removal);
+    next.unneeded_uid = uid;
+    pod = std::move(next);
   }
 }
 

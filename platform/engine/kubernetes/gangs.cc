@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "base/json_text.h"
 #include "base/log.h"
+#include "base/random.h"
 
 namespace muster::engine::kubernetes {
 
@@ -15,7 +18,7 @@ namespace {
 
 std::string pod_record_text(const lent::HeldGang& gang) {
   const auto& pods = static_cast<const PodGang&>(gang);
-  Json object{{"owner_uid", pods.uid}};
+  Json object{{"owner_uid", pods.uid}, {"has_others", pods.has_others}};
   for (const AllocatedPlace& place : pods.places) {
     object["places"].push_back(
         {{"task", place.task}, {"node", place.node}, {"devices", place.devices}});
@@ -27,6 +30,7 @@ std::string pod_record_text(const lent::HeldGang& gang) {
 struct PodRecord {
   lent::GangRecord common;
   std::string uid;
+  bool has_others = true;
   std::vector<AllocatedPlace> places;
 };
 
@@ -37,7 +41,10 @@ base::Result<PodRecord> decode_pod_record(const std::string& text) {
     const Json read = base::parse_json_or_throw(text);
     auto common = lent::gang_record_of(read);
     if (!common) return unreadable;
-    PodRecord record{.common = *std::move(common), .uid = read.at("owner_uid"), .places = {}};
+    PodRecord record{.common = *std::move(common),
+                     .uid = read.at("owner_uid"),
+                     .has_others = read.value("has_others", true),
+                     .places = {}};
     for (const Json& place : read.value("places", Json::array())) {
       record.places.push_back({.task = place.at("task"),
                                .node = place.at("node"),
@@ -47,6 +54,21 @@ base::Result<PodRecord> decode_pod_record(const std::string& text) {
   } catch (const Json::exception&) {
     return unreadable;
   }
+}
+
+/// A substitute for a record that cannot be read: each task that was started has a folder in the
+/// folder of the attempt. The random key is not the gang's, so no muster-node can connect with it.
+lent::GangRecord record_by_folders(const std::filesystem::path& attempt_folder) {
+  lent::GangRecord record;
+  record.key = base::SystemRandom().bytes<std::tuple_size_v<rsh::Key>>();
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(attempt_folder, error)) {
+    if (!entry.is_directory(error)) continue;
+    record.seats.push_back({.task = entry.path().filename().string(),
+                            .index = static_cast<int>(record.seats.size()),
+                            .started = true});
+  }
+  return record;
 }
 
 }  // namespace
@@ -60,6 +82,14 @@ bool PodGang::has_running_tasks() const {
   return std::any_of(tasks.begin(), tasks.end(), [&](const auto& named) {
     return seat_of(*named.second).started && !named.second->is_reported;
   });
+}
+
+bool PodGang::needs_pod(const std::string& task_name) const {
+  const auto pod = pods.find(task_name);
+  const TaskPointer held = task(task_name);
+  const bool is_needed =
+      (pod != pods.end() && pod->second.is_wanted) || (held != nullptr && seat_of(*held).started);
+  return is_needed || !has_started_tasks();
 }
 
 lent::GangTable::Options pod_table_options(std::filesystem::path jobs) {
@@ -77,11 +107,15 @@ void PodGangTable::load() {
   for (const lent::FoundRecord& found : lent::records_in(shared_.jobs_folder(), kPodRecordFile)) {
     auto record = decode_pod_record(found.text);
     if (!record) {
-      base::log_error("'" + found.path.string() + "': " + record.error().what);
+      base::log_error("'" + found.path.string() + "': " + record.error().what +
+                      "; its tasks continue, but this server cannot reach them");
+      const PodGangPointer gang = keep(found.gang, record_by_folders(found.path.parent_path()));
+      gang->is_unreadable = gang->is_unsaved = true;
       continue;
     }
     const PodGangPointer gang = keep(found.gang, std::move(record->common));
     gang->uid = record->uid;
+    gang->has_others = record->has_others;
     gang->places = std::move(record->places);
   }
 }

@@ -26,39 +26,55 @@ using lent::TaskPointer;
 
 /// The pod of a task.
 struct HeldPod {
-  PodTask plan;             ///< empty after a restart, as its pod exists then
+  PodTask plan;             ///< empty after a restart, until the caller prepares it again
   bool is_wanted = false;   ///< it is to exist
   bool is_created = false;  ///< the API server has accepted it
   Call creation;
   base::EventLoop::Interest retry;     ///< of the creation
   std::optional<base::Error> refusal;  ///< the API server's latest refusal, which may pass
   std::optional<PodFacts> facts;       ///< as last watched
+  std::string unneeded_uid;            ///< of an earlier pod of this name, which is being deleted
   bool is_gone = false;                ///< it was seen, and does not exist any more
   bool is_started = false;             ///< its container has been started, as an event reports
-  std::optional<PodEvent> event;       ///< the latest warning
+  std::optional<PodEvent> event;       ///< the warning that was reported last
   // The connection to its muster-node, if the server connects.
   Call dial;
   std::shared_ptr<void> handshake;
   base::EventLoop::Interest dial_retry;
   std::chrono::milliseconds dial_pause{0};
   Call removal;
+  base::EventLoop::Interest removal_retry;
   base::EventLoop::Interest check;  ///< whether the task is lost
 };
 
+/// An object beside the owner and the pods that the API server has not accepted yet.
+struct MissingObject {
+  Resource resource = {};
+  std::shared_ptr<const Json> object;
+  bool may_exist = false;  ///< an earlier request may have created it
+  Call creation;
+  base::EventLoop::Interest retry;
+  std::optional<base::Error> refusal;  ///< the API server's latest refusal, which may pass
+};
+
 struct PodGang : lent::HeldGang {
-  PodJob job;       ///< only the id after a restart, until the caller prepares pods again
-  std::string uid;  ///< of the owner object; empty: not created yet
+  PodJob job;              ///< only the id after a restart, until the caller prepares pods again
+  std::string uid;         ///< of the owner object; empty: not created yet
+  bool has_others = true;  ///< once the owner was created: so are the other objects except pods
+  std::map<std::string, MissingObject> missing = {};  ///< while has_others is false; by resource
+  /// An earlier server has left a record that this server cannot read. The gang has no connection,
+  /// and is_unsaved: a later server may be able to read the file.
+  bool is_unreadable = false;
   bool has_descriptors = false;  ///< as DescriptorRoom has admitted it
   /// Reported with the allocation, if the cluster has chosen the nodes.
   std::vector<AllocatedPlace> places;
-  std::string queue_text;                          ///< why Kueue does not admit it
-  bool is_releasing = false;                       ///< its objects are being deleted
-  std::map<std::string, HeldPod> pods;             ///< by task
-  std::vector<Call> calls;                         ///< of objects other than pods
-  base::EventLoop::Interest retry;                 ///< of the owner's creation, or of the release
-  std::vector<base::EventLoop::Interest> retries;  ///< of the creation of other objects
-  std::optional<base::Error> refusal;              ///< of an object other than a pod; it may pass
-  std::optional<base::Error> fault;                ///< of such an object, for good
+  std::string queue_text;               ///< why Kueue does not admit it
+  bool is_releasing = false;            ///< its objects are being deleted
+  std::map<std::string, HeldPod> pods;  ///< by task
+  std::vector<Call> calls;              ///< of the owner, and of the release
+  base::EventLoop::Interest retry;      ///< of the owner's creation, or of the release
+  std::optional<base::Error> refusal;   ///< why the owner is not created yet
+  std::optional<base::Error> fault;     ///< of any object, for good
   std::vector<std::function<void()>> when_released;
 
   PodGang(const GangId& name, lent::GangRecord its_record)
@@ -70,6 +86,9 @@ struct PodGang : lent::HeldGang {
   bool has_started_tasks() const;
   /// A started task whose end was not reported.
   bool has_running_tasks() const;
+  /// False for a leftover: the pod of a task that was to join the running gang and was given up, by
+  /// this server or because an earlier server died. A queued gang needs all of its pods.
+  bool needs_pod(const std::string& task_name) const;
   TaskPointer task(const std::string& name) const {
     const auto found = tasks.find(name);
     return found == tasks.end() ? nullptr : found->second;

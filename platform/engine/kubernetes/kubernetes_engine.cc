@@ -202,7 +202,8 @@ void KubernetesEngine::Impl::begin() {
   for (const PodGangPointer& gang : gangs.all()) {
     // The server that waited for these pods is gone, and its caller begins another attempt.
     // A gang that waits in a queue of the cluster keeps its place: it is requested again.
-    const bool is_useless = !gang->has_started_tasks() && !options.has_queue();
+    const bool keeps_place = options.has_queue() && !gang->is_unreadable;
+    const bool is_useless = !gang->has_started_tasks() && !keeps_place;
     if (gang->record.given_back || is_useless) objects.release(gang);
   }
   view.begin(news.hooks());
@@ -366,7 +367,9 @@ void KubernetesEngine::stop(const GangId& gang, const std::vector<std::string>& 
     const TaskPointer task = held->task(name);
     if (task == nullptr || task->line != nullptr || task->end) continue;
     const bool is_started = held->seat_of(*task).started && !task->start;
-    if (is_started) impl_->objects.remove_pod(held, name, std::chrono::seconds(1));
+    if (!is_started) continue;
+    const auto& facts = held->pods.at(name).facts;
+    impl_->objects.remove_pod(held, name, facts ? facts->uid : "", std::chrono::seconds(1));
   }
 }
 

@@ -9,13 +9,11 @@ namespace muster::engine::kubernetes {
 
 namespace {
 
-/// The connection to a muster-node may deliver for a while after its container has ended.
-constexpr std::chrono::seconds kLastWords{5};
 /// A watch is behind by less than this, or the API server is away.
 constexpr std::chrono::milliseconds kWatchDelay{1000};
 
-/// Whether Kubernetes or a user has ended the pod. A pod whose muster-node has left is over, too, but
-/// without a reason.
+/// Whether Kubernetes or a user has ended the pod. A pod also ends when its muster-node leaves; then it
+/// has no reason, and nobody has taken it.
 bool was_taken(const HeldPod& pod) {
   return pod.is_gone || (pod.facts && (pod.facts->is_being_deleted || !pod.facts->reason.empty() ||
                                        !pod.facts->disruption.empty()));
@@ -40,24 +38,34 @@ void PodLosses::examine(const PodGangPointer& gang, const std::string& task) {
     return;
   }
   const bool is_over = pod.is_gone || pod.facts->is_over();
-  if (held->end || !is_over) return;
-  if (held->line == nullptr) return lose(gang, held, pod);
+  if (!is_over) return;
+  // The artifacts of an ended task come over a connection of their own.
+  if (held->line != nullptr || held->end) return await_last_words(gang, task, pod);
+  lose(gang, held, pod);
+}
+
+void PodLosses::await_last_words(const PodGangPointer& gang, const std::string& task,
+                                 HeldPod& pod) {
   if (pod.check) return;
-  pod.check = loop_.after(kLastWords, [this, weak = std::weak_ptr(gang), task] {
+  pod.check = loop_.after(last_words_, [this, weak = std::weak_ptr(gang), task] {
     const auto still = weak.lock();
     if (!still) return;
     const auto its = still->pods.find(task);
     const TaskPointer its_task = still->task(task);
     if (its == still->pods.end() || its_task == nullptr) return;
     its->second.check.reset();
-    if (!its_task->end) lose(still, its_task, its->second);
+    if (!its_task->was_ended_by_cluster()) lose(still, its_task, its->second);
+    // The end of a task whose artifacts have all arrived waits until they are unpacked.
+    examine(still, task);
   });
 }
 
 void PodLosses::lose(const PodGangPointer& gang, const TaskPointer& task, const HeldPod& pod) {
   const job::ExitStatus end = end_of_pod(*pod.facts, pod.is_gone);
-  if (preempted_ == nullptr || !end.pod || !is_for_others(end.pod->cause))
+  const bool is_for_another = end.pod && is_for_others(end.pod->cause);
+  if (preempted_ == nullptr || !is_for_another || tasks_.tasks.has_own_end(gang, task)) {
     return tasks_.tasks.lose(gang, task, end);
+  }
   // The gang waits again as a whole.
   preempted_(gang, *end.pod);
   const auto tasks = gang->tasks;

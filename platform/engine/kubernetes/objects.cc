@@ -30,6 +30,24 @@ bool exists_already(const Error& error) {
   return has_reason(error, "AlreadyExists");
 }
 
+bool is_fault_of_server(const Error& error) {
+  constexpr int kFirstServerError = 500;
+  const ApiRefusal* const refusal = refusal_of(error);
+  return refusal != nullptr && refusal->status >= kFirstServerError;
+}
+
+/// Whether the object may have been created all the same.
+bool is_unknown(const Error& error) {
+  return error.code == ErrorCode::kTimeout || is_fault_of_server(error);
+}
+
+/// Before the next try. 409: two requests have changed one quota, or an object of the same name is
+/// being deleted.
+std::chrono::milliseconds pause_after(const Error& error) {
+  const bool is_brief = error.code == ErrorCode::kConflict || error.code == ErrorCode::kTimeout;
+  return is_brief ? kSoonAgain : kLaterAgain;
+}
+
 /// The first step of a release.
 Error not_deleted_yet() {
   return {.code = ErrorCode::kUnavailable, .what = ""};
@@ -44,15 +62,17 @@ bool has_pods_without_node(const PodGang& gang) {
 }  // namespace
 
 bool may_pass(const Error& error) {
-  if (is_quota(error) || exists_already(error)) return true;
-  // In a namespace that is being deleted, nothing can be created again.
-  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout ||
-         error.code == ErrorCode::kExhausted;
+  if (is_quota(error) || is_fault_of_server(error)) return true;
+  // In a namespace that is being deleted, nothing can be created again: 403.
+  return error.code == ErrorCode::kConflict || error.code == ErrorCode::kUnavailable ||
+         error.code == ErrorCode::kTimeout || error.code == ErrorCode::kExhausted;
 }
 
 void GangObjects::create(const PodGangPointer& gang) {
   if (gang->is_releasing || gang->is_unsaved || gang->fault) return;
-  if (!gang->uid.empty()) return create_pods(gang);
+  if (!gang->uid.empty() && gang->has_others) return create_pods(gang);
+  // The server that created the owner may have created some of them.
+  if (!gang->uid.empty()) return create_others(gang, true);
   if (hooks_.admit(gang)) return create_owner(gang);
   hooks_.changed(gang);
 }
@@ -81,9 +101,9 @@ void GangObjects::owner_created(const PodGangPointer& gang, Result<Json> created
   if (created) {
     gang->uid = text_of(*created, "metadata", "uid");
     gang->refusal.reset();
+    gang->has_others = false;
     gangs_.save(gang);
-    create_others(gang);
-    create_pods(gang);
+    create_others(gang, false);
     return hooks_.changed(gang);
   }
   const Error& error = created.error();
@@ -106,44 +126,69 @@ void GangObjects::owner_created(const PodGangPointer& gang, Result<Json> created
           create_later(still, kSoonAgain);
         }));
   } else {
-    create_later(gang, kLaterAgain);
+    create_later(gang, pause_after(error));
   }
   hooks_.changed(gang);
 }
 
 // --- what it owns
 
-void GangObjects::create_others(const PodGangPointer& gang) {
+void GangObjects::create_others(const PodGangPointer& gang, bool may_exist) {
+  if (!gang->missing.empty()) return;
+  const auto add = [&](const Resource& resource, Json object) {
+    MissingObject& missing = gang->missing[std::string(resource.plural)];
+    missing.resource = resource;
+    missing.object = std::make_shared<const Json>(std::move(object));
+    missing.may_exist = may_exist;
+  };
   // The cluster makes and maintains several objects for each Service.
-  if (!gang->job.is_single) {
-    create_other(gang, kServices, service_object(gang->job, site_, gang->uid));
-  }
-  create_other(gang, kNetworkPolicies, network_policy_object(gang->job, site_, gang->uid));
+  if (!gang->job.is_single) add(kServices, service_object(gang->job, site_, gang->uid));
+  add(kNetworkPolicies, network_policy_object(gang->job, site_, gang->uid));
   if (shares_artifacts(gang->job, site_)) {
-    create_other(gang, kPersistentVolumeClaims,
-                 artifacts_claim_object(gang->job, site_, gang->uid));
+    add(kPersistentVolumeClaims, artifacts_claim_object(gang->job, site_, gang->uid));
   }
-  if (!gang->job.logins.empty()) {
-    create_other(gang, kSecrets, registry_object(gang->job, site_, gang->uid));
-  }
+  if (!gang->job.logins.empty()) add(kSecrets, registry_object(gang->job, site_, gang->uid));
+  for (const auto& [plural, missing] : gang->missing) create_other(gang, plural);
 }
 
-void GangObjects::create_other(const PodGangPointer& gang, const Resource& resource, Json object) {
-  gang->calls.push_back(client_.create(
-      resource, site_.space, object,
-      [this, weak = std::weak_ptr(gang), resource, object](const Result<Json>& created) {
-        const auto still = weak.lock();
-        if (!still || still->is_releasing || created || exists_already(created.error())) return;
-        if (!may_pass(created.error())) {
-          still->fault = created.error();
-          return hooks_.changed(still);
-        }
-        still->refusal = created.error();
-        still->retries.push_back(loop_.after(kLaterAgain, [this, weak, resource, object] {
-          if (const auto later = weak.lock()) create_other(later, resource, object);
-        }));
-        hooks_.changed(still);
-      }));
+void GangObjects::create_other(const PodGangPointer& gang, const std::string& plural) {
+  MissingObject& missing = gang->missing.at(plural);
+  missing.creation =
+      client_.create(missing.resource, site_.space, *missing.object,
+                     [this, weak = std::weak_ptr(gang), plural](Result<Json> created) {
+                       const auto still = weak.lock();
+                       if (still) other_created(still, plural, std::move(created));
+                     });
+}
+
+void GangObjects::other_created(const PodGangPointer& gang, const std::string& plural,
+                                Result<Json> created) {
+  const auto found = gang->missing.find(plural);
+  if (found == gang->missing.end() || gang->is_releasing) return;
+  MissingObject& missing = found->second;
+  // Otherwise the existing object belongs to an earlier owner, and is being deleted with it.
+  const bool is_there = created || (exists_already(created.error()) && missing.may_exist);
+  if (is_there) {
+    gang->missing.erase(found);
+    if (gang->missing.empty()) {
+      gang->has_others = true;
+      gangs_.shared().save_soon(gang);
+      create_pods(gang);
+    }
+    return hooks_.changed(gang);
+  }
+  const Error error = std::move(created).error();
+  if (!may_pass(error)) {
+    gang->fault = error;
+    return hooks_.changed(gang);
+  }
+  missing.refusal = error;
+  missing.may_exist = missing.may_exist || is_unknown(error);
+  missing.retry = loop_.after(pause_after(error), [this, weak = std::weak_ptr(gang), plural] {
+    const auto still = weak.lock();
+    if (still && still->missing.count(plural) > 0) create_other(still, plural);
+  });
+  hooks_.changed(gang);
 }
 
 // --- pods
@@ -192,8 +237,7 @@ void GangObjects::pod_created(const PodGangPointer& gang, const std::string& tas
   }
   // The pod may be this gang's, if the answer to an earlier request was lost: the watch shows it.
   pod.refusal = error;
-  const bool is_brief = exists_already(error) || error.code == ErrorCode::kTimeout;
-  pod.retry = loop_.after(is_brief ? kSoonAgain : kLaterAgain, [this, weak = std::weak_ptr(gang)] {
+  pod.retry = loop_.after(pause_after(error), [this, weak = std::weak_ptr(gang)] {
     if (const auto still = weak.lock()) create(still);
   });
   hooks_.changed(gang);
@@ -205,7 +249,7 @@ void GangObjects::release(const PodGangPointer& gang) {
   if (std::exchange(gang->is_releasing, true)) return;
   gang->record.given_back = true;
   gang->retry.reset();
-  gang->retries.clear();
+  gang->missing.clear();
   // Without this, muster-nodes would wait for the whole grace period of their pods.
   for (const auto& [name, task] : gang->tasks) {
     if (task->line != nullptr) task->line->send(node::Farewell{});
@@ -274,13 +318,26 @@ void GangObjects::finish_workload(const PodGangPointer& gang) {
 }
 
 void GangObjects::remove_pod(const PodGangPointer& gang, const std::string& task,
-                             std::chrono::seconds grace) {
+                             const std::string& uid, std::chrono::seconds grace) {
   const auto found = gang->pods.find(task);
   if (found == gang->pods.end() || gang->is_releasing) return;
   const std::string name = pod_name(site_.owner, gang->gang, task);
   found->second.removal = client_.remove(
-      {kPods, site_.space, name}, {.grace = grace}, [name](const Result<void>& removed) {
-        if (!removed) base::log_warning("pod " + name + ": " + removed.error().what);
+      {kPods, site_.space, name}, {.uid = uid, .grace = grace},
+      [this, weak = std::weak_ptr(gang), task, uid, grace, name](const Result<void>& removed) {
+        // A conflict: another pod has the name, so this one is gone.
+        const bool is_done = removed || removed.error().code == ErrorCode::kConflict;
+        if (is_done) return;
+        base::log_warning("pod " + name + ": " + removed.error().what);
+        const auto still = weak.lock();
+        const TaskPointer held = still ? still->task(task) : nullptr;
+        // A started task never gets another pod. Otherwise a later pod could have the name.
+        const bool is_safe = held != nullptr && (!uid.empty() || still->seat_of(*held).started);
+        if (!is_safe || still->is_releasing || !may_pass(removed.error())) return;
+        still->pods.at(task).removal_retry =
+            loop_.after(kLaterAgain, [this, weak, task, uid, grace] {
+              if (const auto later = weak.lock()) remove_pod(later, task, uid, grace);
+            });
       });
 }
 

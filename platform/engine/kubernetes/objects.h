@@ -1,9 +1,9 @@
 // The objects of gangs in the cluster: creating them, one owner and then all others, and deleting
 // them by their owner.
 //
-// A refusal that may pass (a quota, an API server that is away, an object of the same name that is
-// still being deleted) is tried again; the caller decides how long. Deletions are tried until they
-// succeed, also by the next server.
+// A refusal that may pass (may_pass()) is tried again; the caller decides how long. Pods are created
+// when the API server has accepted the objects that they rely on: the Service, the NetworkPolicy,
+// the claim and the logins. A gang's deletion is tried until it succeeds, also by the next server.
 //
 // On the loop's thread, which it must not outlive.
 #pragma once
@@ -39,16 +39,20 @@ class GangObjects {
   void create(const PodGangPointer& gang);
   /// Deletes everything and forgets the gang, when the API server has agreed. Idempotent.
   void release(const PodGangPointer& gang);
-  /// Deletes the pod of a task.
-  void remove_pod(const PodGangPointer& gang, const std::string& task, std::chrono::seconds grace);
+  /// Deletes the pod of a task, and tries again after a failure that may pass. `uid`: only this pod,
+  /// and no later one of the same name; empty: it is unknown.
+  void remove_pod(const PodGangPointer& gang, const std::string& task, const std::string& uid,
+                  std::chrono::seconds grace);
   /// Deletes the objects of a gang that has no record.
   void remove_orphan(const std::string& name);
 
  private:
   void create_owner(const PodGangPointer& gang);
   void owner_created(const PodGangPointer& gang, base::Result<Json> created);
-  void create_others(const PodGangPointer& gang);
-  void create_other(const PodGangPointer& gang, const Resource& resource, Json object);
+  void create_others(const PodGangPointer& gang, bool may_exist);
+  void create_other(const PodGangPointer& gang, const std::string& plural);
+  void other_created(const PodGangPointer& gang, const std::string& plural,
+                     base::Result<Json> created);
   void create_pods(const PodGangPointer& gang);
   void create_pod(const PodGangPointer& gang, const std::string& task);
   void pod_created(const PodGangPointer& gang, const std::string& task, base::Result<Json> created);
@@ -65,8 +69,8 @@ class GangObjects {
   std::vector<Call> orphans_;
 };
 
-/// Whether a refusal of the API server may pass by itself: it is busy or away, a quota is used up, an
-/// object of the same name is still being deleted.
+/// Whether the creation of an object may succeed later: after 403 of a quota, 409, 429 and 5xx, and
+/// if no answer came.
 bool may_pass(const base::Error& error);
 
 }  // namespace muster::engine::kubernetes

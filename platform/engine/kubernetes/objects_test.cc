@@ -7,8 +7,10 @@
 #include <string>
 #include <utility>
 
+#include "base/files.h"
 #include "base/test_folder.h"
 #include "base/test_loop.h"
+#include "engine/kubernetes/preparations.h"
 #include "engine/kubernetes/test_fake_api_server.h"
 
 namespace muster::engine::kubernetes {
@@ -118,6 +120,197 @@ TEST_F(ObjectsOfGang, AnOwnerThatIsBeingCreatedIsDeletedAfterItsCreation) {
   ASSERT_TRUE(run_until([&] { return is_released; }));
   EXPECT_FALSE(secrets_.has_secret()) << "it contains the key of the attempt";
   EXPECT_EQ(table_.find(gang_->gang), nullptr);
+}
+
+// --- refusals
+
+TEST(MayPass, RefusalsOfBusyServersAndOfQuotasPass) {
+  struct Case {
+    int status;
+    const char* reason;
+    const char* message;
+    bool passes;
+  };
+  const Case cases[] = {
+      {400, "BadRequest", "", false},
+      {403, "Forbidden", "pods is forbidden: exceeded quota: gpus", true},
+      {403, "Forbidden", "violates PodSecurity", false},
+      {404, "NotFound", "namespaces not found", false},
+      {409, "AlreadyExists", "pods 'x' already exists", true},
+      {409, "Conflict", "Operation cannot be fulfilled on resourcequotas: object was modified",
+       true},
+      {422, "Invalid", "", false},
+      {429, "TooManyRequests", "", true},
+      {500, "InternalError", "failed calling webhook: context deadline exceeded", true},
+      {500, "", "etcdserver: leader changed", true},
+      {503, "ServiceUnavailable", "", true},
+      {504, "Timeout", "", true},
+  };
+  for (const Case& each : cases) {
+    ApiRefusal refusal;
+    refusal.status = each.status;
+    refusal.reason_code = each.reason;
+    refusal.message = each.message;
+    EXPECT_EQ(may_pass(error_of(refusal, "cannot create it", "the server")), each.passes)
+        << each.status << " " << each.message;
+  }
+}
+
+/// A gang of two tasks, whose objects a fake API server accepts or refuses.
+class ObjectsOfRefusedGang : public testing::Test, protected base::TestLoop {
+ protected:
+  ObjectsOfRefusedGang() {
+    server_.on(kOwners, accepted("owner"));
+    server_.on(kTheServices, accepted("service"));
+    server_.on(kPolicies, accepted("policy"));
+    server_.on(kThePods, accepted("pod"));
+    EXPECT_TRUE(base::make_private_folder(first_server_.shared.attempt_folder(id_)));
+  }
+
+  static http::Response accepted(const std::string& uid) {
+    return {.status = 201, .body = R"({"metadata":{"name":"x","uid":")" + uid + R"("}})"};
+  }
+  static FakeApiServer::Answer answer_with(http::Response response) {
+    return [response = std::move(response)](const http::Request&) { return response; };
+  }
+  static FakeApiServer::Answer no_quota() {
+    return answer_with(FakeApiServer::refusal(403, "Forbidden", "it exceeded quota: small"));
+  }
+  static FakeApiServer::Answer exists() {
+    return answer_with(FakeApiServer::refusal(409, "AlreadyExists", "it already exists"));
+  }
+
+  /// A server's part of the work.
+  struct Server {
+    explicit Server(ObjectsOfRefusedGang& test)
+        : shared(test.loop(), pod_table_options(test.folder_ / "jobs")),
+          table(shared, "owner"),
+          objects(test.loop(), test.client_, test.site_, table,
+                  {.admit = [](const PodGangPointer&) { return true; },
+                   .brief_of = [](const PodGang&) { return std::string("the brief"); },
+                   .changed =
+                       [&test, this](const PodGangPointer& gang) {
+                         preparations.look(gang);
+                         test.look();
+                       }}),
+          preparations(
+              test.loop(), std::chrono::hours(1),
+              {.outage = [] { return std::nullopt; },
+               .given_up = [](const PodGangPointer&, const std::vector<std::string>&) {}}) {}
+    lent::GangTable shared;
+    PodGangTable table;
+    GangObjects objects;
+    Preparations preparations;
+  };
+
+  void want_pods(Server& server, const PodGangPointer& gang) {
+    gang->job.name = "train";
+    gang->job.project = "vision";
+    gang->job.owner = "ada";
+    for (const char* const task : {"main", "worker-0"}) {
+      HeldPod& pod = server.table.add_task(gang, task);
+      pod.plan.task = pod.plan.hostname = task;
+      pod.plan.node = "n1";
+      pod.plan.image = "pytorch:2";
+      pod.is_wanted = true;
+    }
+    preparation_ = server.preparations.add(
+        gang, {"main", "worker-0"},
+        [this](const job::Fact& fact) {
+          if (const auto* const waits = std::get_if<job::KubernetesWaits>(&fact)) {
+            told_ = waits->text;
+          }
+          look();
+        },
+        [](const base::Result<void>&) {});
+  }
+  static bool has_pods(const PodGang& gang) {
+    return gang.pods.at("main").is_created && gang.pods.at("worker-0").is_created;
+  }
+
+  const std::string kOwners = "POST /api/v1/namespaces/lab/secrets";
+  const std::string kTheServices = "POST /api/v1/namespaces/lab/services";
+  const std::string kPolicies = "POST /apis/networking.k8s.io/v1/namespaces/lab/networkpolicies";
+  const std::string kThePods = "POST /api/v1/namespaces/lab/pods";
+  const GangId id_{.job_id = "job", .attempt = 1};
+  base::TestFolder folder_;
+  FakeApiServer server_;
+  const PodSite site_{.owner = "owner", .space = "lab", .node_image = "muster-node:1"};
+  ApiClient client_{loop(), std::make_unique<FakeAccess>(server_.socket()),
+                    ApiOptions{.patience = std::chrono::milliseconds(0)}};
+  Server first_server_{*this};
+  std::shared_ptr<void> preparation_;
+  std::string told_;
+};
+
+TEST_F(ObjectsOfRefusedGang, APodIsCreatedAfterAConflictAndAnErrorOfTheServer) {
+  server_.on(kThePods, {answer_with(FakeApiServer::refusal(
+                            409, "Conflict", "Operation cannot be fulfilled on resourcequotas")),
+                        answer_with(FakeApiServer::refusal(500, "InternalError", "leader changed")),
+                        answer_with(accepted("pod"))});
+  const PodGangPointer gang = first_server_.table.add(id_, rsh::Key{});
+  want_pods(first_server_, gang);
+
+  first_server_.objects.create(gang);
+
+  EXPECT_TRUE(run_until([&] { return gang->fault || has_pods(*gang); }));
+  EXPECT_FALSE(gang->fault);
+  EXPECT_EQ(server_.count(kThePods), 4U);
+}
+
+TEST_F(ObjectsOfRefusedGang, NoPodIsCreatedBeforeTheServiceAndTheNetworkPolicyAreAccepted) {
+  server_.on(kTheServices, {no_quota(), answer_with(accepted("service"))});
+  const PodGangPointer gang = first_server_.table.add(id_, rsh::Key{});
+  want_pods(first_server_, gang);
+
+  first_server_.objects.create(gang);
+
+  ASSERT_TRUE(run_until([&] { return !told_.empty(); }));
+  EXPECT_NE(told_.find("exceeded quota"), std::string::npos) << told_;
+  EXPECT_EQ(server_.count(kThePods), 0U);
+  ASSERT_TRUE(run_until([&] { return has_pods(*gang); }));
+  EXPECT_EQ(server_.count(kTheServices), 2U);
+  EXPECT_EQ(server_.count(kPolicies), 1U);
+}
+
+TEST_F(ObjectsOfRefusedGang, ANetworkPolicyOfAnEarlierOwnerIsNotTheGangs) {
+  server_.on(kPolicies, {exists(), answer_with(accepted("policy"))});
+  const PodGangPointer gang = first_server_.table.add(id_, rsh::Key{});
+  want_pods(first_server_, gang);
+
+  first_server_.objects.create(gang);
+
+  ASSERT_TRUE(run_until([&] { return has_pods(*gang); }));
+  EXPECT_EQ(server_.count(kPolicies), 2U);
+}
+
+TEST_F(ObjectsOfRefusedGang, TheNextServerCreatesTheObjectsThatAreMissing) {
+  server_.on(kPolicies, {no_quota(), answer_with(accepted("policy"))});
+  const PodGangPointer first = first_server_.table.add(id_, rsh::Key{});
+  want_pods(first_server_, first);
+  first_server_.objects.create(first);
+  ASSERT_TRUE(run_until([&] { return !told_.empty() && first->missing.size() == 1; }));
+  preparation_.reset();
+  first->missing.clear();  // the server dies
+  server_.on(kTheServices, exists());
+
+  Server next(*this);
+  next.table.load();
+  const PodGangPointer gang = next.table.find(id_);
+  ASSERT_NE(gang, nullptr);
+  want_pods(next, gang);
+  next.objects.create(gang);
+
+  ASSERT_TRUE(run_until([&] { return has_pods(*gang); }));
+  EXPECT_EQ(server_.count(kOwners), 1U);
+  EXPECT_EQ(server_.count(kTheServices), 2U);
+  EXPECT_EQ(server_.count(kPolicies), 2U);
+
+  next.table.save(gang);
+  Server last(*this);
+  last.table.load();
+  ASSERT_NE(last.table.find(id_), nullptr);
+  EXPECT_TRUE(last.table.find(id_)->has_others);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "base/json_text.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -34,10 +35,9 @@ constexpr std::string_view kKueuePrefix = "kueue.x-k8s.io/";
 constexpr int64_t kLeaveSeconds = 30;
 
 std::string hash_of(std::string_view text) {
-  uint64_t hash = 14695981039346656037U;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
   std::array<char, 17> digits{};
-  std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(hash));
+  const auto hash = static_cast<unsigned long long>(base::fnv_1a(text));
+  std::snprintf(digits.data(), digits.size(), "%016llx", hash);
   constexpr size_t kDigits = 8;
   return std::string(digits.data(), kDigits);
 }

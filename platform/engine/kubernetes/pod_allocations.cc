@@ -48,14 +48,13 @@ void PodAllocations::prepared(const GangId& gang, const AllocationRequest& reque
   const Error error = how ? Error{.code = ErrorCode::kUnavailable, .what = "its pods are gone"}
                           : std::move(how).error();
   using Why = AllocationRevoked::Why;
-  switch (error.code) {
-    case ErrorCode::kTimeout:  // some pods found nodes and others did not: their nodes are freed
-      return reports_.announce(gang, revoked(Why::kEvicted, {.text = error.what}));
-    case ErrorCode::kUnavailable:
-      return reports_.announce(gang, revoked(Why::kNodeLost, {.text = error.what}));
-    default:
-      return reports_.announce(gang, AllocationRefused{error});
+  if (error.code != ErrorCode::kUnavailable) {
+    return reports_.announce(gang, AllocationRefused{error});
   }
+  // Some pods found nodes and others did not: their nodes are freed, and the job waits again.
+  const bool lacks_nodes = base::detail_of<LackOfNodes>(error) != nullptr;
+  reports_.announce(gang,
+                    revoked(lacks_nodes ? Why::kEvicted : Why::kNodeLost, {.text = error.what}));
 }
 
 /// The device plug-ins do not report to the API server which devices a pod has: each task gets

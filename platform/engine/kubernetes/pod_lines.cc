@@ -58,6 +58,7 @@ void PodLines::keep(const PodGangPointer& gang, const std::string& task) {
   const auto found = gang->pods.find(task);
   const TaskPointer held = gang->task(task);
   if (port_ == 0 || found == gang->pods.end() || held == nullptr || gang->is_releasing) return;
+  if (gang->is_unreadable) return;  // the key of its muster-nodes is unknown
   HeldPod& pod = found->second;
   const bool runs = pod.facts && !pod.is_gone &&
                     (pod.facts->task.runs ||

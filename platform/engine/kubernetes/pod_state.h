@@ -62,7 +62,8 @@ inline constexpr const char* kGated = "SchedulingGated";
 
 PodFacts read_pod(const nlohmann::json& pod);
 
-/// The latest event of a pod that waits.
+/// The event of a pod that was reported last. After a list, events come in the order of their
+/// names.
 struct PodEvent {
   std::string pod;
   std::string uid;   ///< of the pod
@@ -76,8 +77,8 @@ struct PodEvent {
 /// nullopt: not of a pod.
 std::optional<PodEvent> read_event(const nlohmann::json& event);
 
-/// The reason why the muster-node in the pod of `task` does not answer yet. `event`: its latest
-/// warning.
+/// The reason why the muster-node in the pod of `task` does not answer yet. `event`: of the pod; it
+/// counts if it is a warning.
 job::KubernetesWaits wait_of(const PodFacts& pod, const std::string& task,
                              const std::optional<PodEvent>& event);
 /// A stage that is farther behind comes first.

@@ -56,6 +56,9 @@ std::optional<Error> missing_folder(const PodGang& gang, const HeldPod& pod) {
 
 /// The reason why a pod is not ready; nullopt: it is ready.
 std::optional<Waits> wait_of_task(const PodGang& gang, const std::string& task) {
+  for (const auto& [plural, missing] : gang.missing) {
+    if (missing.refusal) return to_be_created(task, missing.refusal);
+  }
   if (is_ready(gang, task)) return std::nullopt;
   const auto found = gang.pods.find(task);
   if (found == gang.pods.end()) return to_be_created(task, std::nullopt);
@@ -80,7 +83,10 @@ size_t nodes_of(const PodGang& gang) {
 
 bool is_ready(const PodGang& gang, const std::string& task) {
   const TaskPointer held = gang.task(task);
-  return held != nullptr && held->line != nullptr && held->line->hello().image;
+  const auto pod = gang.pods.find(task);
+  // Without facts, the connection is to an earlier pod of this name, which was given up.
+  const bool has_pod = pod != gang.pods.end() && pod->second.facts;
+  return has_pod && held != nullptr && held->line != nullptr && held->line->hello().image;
 }
 
 std::shared_ptr<void> Preparations::add(const PodGangPointer& gang, std::vector<std::string> tasks,
@@ -140,7 +146,11 @@ std::optional<Result<void>> Preparations::outcome(const Preparation& preparation
     return Error{.code = ErrorCode::kUnavailable, .what = "its pods are being deleted"};
   }
   if (gang.fault) return *gang.fault;
-  bool all_ready = true;
+  if (gang.is_unreadable) {
+    return Error{.code = ErrorCode::kUnavailable,
+                 .what = "the record of its attempt cannot be read, so no pod can be added"};
+  }
+  bool all_ready = gang.has_others;
   for (const std::string& task : preparation.tasks) {
     if (is_ready(gang, task)) continue;
     all_ready = false;
@@ -206,12 +216,12 @@ void Preparations::timed_out(const Pointer& preparation) {
   const std::string reason =
       preparation->told ? words::sentence(job::Reason(*preparation->told)) : "no pod was reported";
   const PodGang& gang = *preparation->gang;
-  const bool has_nodes = nodes_of(gang) == gang.pods.size();
-  settle(preparation, Error{.code = has_nodes ? ErrorCode::kUnavailable : ErrorCode::kTimeout,
-                            .what = "its pods did not start within " +
-                                    base::format_duration(timeout_) + ": " + reason,
-                            .advice = "kubernetes.pod_timeout in the server's configuration sets "
-                                      "this time"});
+  Error error{
+      .code = ErrorCode::kUnavailable,
+      .what = "its pods did not start within " + base::format_duration(timeout_) + ": " + reason,
+      .advice = "kubernetes.pod_timeout in the server's configuration sets this time"};
+  if (nodes_of(gang) < gang.pods.size()) error.detail = std::make_shared<const LackOfNodes>();
+  settle(preparation, std::move(error));
 }
 
 void Preparations::cancel(const Pointer& preparation) {

@@ -1,6 +1,7 @@
 // Waiting for the pods of tasks: Engine::prepare(), and the first part of Engine::start(). A
-// preparation succeeds when the muster-node of each of its pods has connected, and fails with the
-// reason of the pod that is farthest behind.
+// preparation succeeds when the muster-node of each of its pods has connected and the API server
+// has accepted the other objects of the gang. It fails with the reason of the pod that is farthest
+// behind.
 //
 // On the loop's thread, which it must not outlive.
 #pragma once
@@ -18,6 +19,9 @@
 #include "engine/kubernetes/gangs.h"
 
 namespace muster::engine::kubernetes {
+
+/// Detail of an error: not every pod of the gang has found a node.
+struct LackOfNodes : base::ErrorDetail {};
 
 class Preparations {
  public:
@@ -40,8 +44,8 @@ class Preparations {
     kNode,   ///< when the first pod has a node: until then, the pods wait in a queue of the cluster
   };
 
-  /// Calls `done` once, later. Dropping the result before that cancels the preparation. Errors after
-  /// the timeout: kTimeout if a pod has no node, else kUnavailable.
+  /// Calls `done` once, later. Dropping the result before that cancels the preparation. After the
+  /// timeout: kUnavailable, with the detail LackOfNodes if a pod has no node.
   [[nodiscard]] std::shared_ptr<void> add(const PodGangPointer& gang,
                                           std::vector<std::string> tasks, Progress progress,
                                           Done done, Since since = Since::kBegin);

@@ -124,11 +124,11 @@ std::vector<FoundRecord> records_in(const fs::path& jobs_folder, const std::stri
   for (const auto& entry : fs::directory_iterator(jobs_folder, error)) {
     for (const int attempt : attempts_in(entry.path())) {
       const fs::path path = entry.path() / std::to_string(attempt) / name;
-      if (!fs::exists(path, error)) continue;
+      if (!fs::exists(path, error) && !error) continue;
       auto text = base::read_file(path, kLongestRecord);
       if (!text) {
         base::log_error("'" + path.string() + "': " + text.error().what);
-        continue;
+        text = std::string();
       }
       found.push_back({{entry.path().filename().string(), attempt}, path, *std::move(text)});
     }

@@ -68,7 +68,7 @@ base::Result<GangRecord> gang_record_of(const nlohmann::json& object);
 struct FoundRecord {
   GangId gang;
   std::filesystem::path path;
-  std::string text;
+  std::string text;  ///< empty, and so no record, if the file cannot be read
 };
 std::vector<FoundRecord> records_in(const std::filesystem::path& jobs_folder,
                                     const std::string& name);

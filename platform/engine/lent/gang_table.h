@@ -70,10 +70,13 @@ struct HeldTask {
   bool is_answer_reported = false;
   bool was_told_to_stop = false;
   std::optional<StopMode> stop_wish;  ///< sent again when its muster-node reconnects
-  int signal = 0;                     ///< that the cluster has sent it
+  int signal = 0;                     ///< of the cluster, which has ended the task or may end it
   /// The cluster may have sent `signal`: a look later than this one will show whether it did.
   std::optional<uint64_t> suspicion;
   std::optional<TaskEnded> end;
+  /// It has ended by itself, as the record shows that an earlier server has stored; its muster-node
+  /// still has its artifacts, and will report the end again.
+  bool ended_earlier = false;
   int record_failures = 0;  ///< in a row: records that could not be written to the mirror
   bool is_leaving = false;  ///< its muster-node is removing the task's files
   bool is_reported = false;
@@ -85,9 +88,9 @@ struct HeldTask {
   base::EventLoop::Interest timer;  ///< for a lost connection, or an end that waits for its reason
 
   bool runs() const { return up && !end; }
-  /// The cluster has sent the task a signal before it ended. The exit code of its program (which
-  /// may have saved its work and exited with 0) does not show how the task would have ended
-  /// otherwise.
+  /// The task has ended, a signal of the cluster may have ended it, and Muster had not been told to
+  /// stop it. The exit code of its program (which may have saved its work and exited with 0) does not
+  /// show how the task would have ended otherwise.
   bool was_ended_by_cluster() const { return end && signal != 0 && !was_told_to_stop; }
 };
 

@@ -30,8 +30,11 @@ struct LentOptions {
   bool shares_artifacts = false;
   /// The cluster mounts storage volumes in tasks.
   bool mounts_storage = false;
-  /// How long a muster-node whose task has ended waits for a server that does not answer.
+  /// How long a muster-node whose task has ended waits for a server that does not answer. The server
+  /// waits as long for a muster-node that is to send artifacts and is disconnected.
   std::chrono::milliseconds linger{600000};
+  /// How long a muster-node that is to send artifacts may send nothing.
+  std::chrono::milliseconds fetch_silence{600000};
 
   uint64_t log_quota = 0;                     ///< of each task's log, in bytes; 0: no limit
   TaskLimits limits;                          ///< of every task

@@ -71,11 +71,10 @@ AdoptionResult LentTasks::adopt_started(const GangPointer& gang, const TaskPoint
   }
   TaskEnded end = end_left_in(folder);
   // The cluster may have sent the signal that ended a task: the reason is determined first.
-  const bool by_itself = !end.status.lost && !end.status.stopped && end.status.signal == 0;
-  if (by_itself) {
+  if (is_own_end(end.status)) {
     // Otherwise its muster-node waits for the order to send the artifacts.
-    const bool may_have_more = seat.has_artifacts && !seat.shares_folder && !seat.left;
-    if (!may_have_more) {
+    task->ended_earlier = seat.has_artifacts && !seat.shares_folder && !seat.left;
+    if (!task->ended_earlier) {
       reports.post([this, gang, task, end = std::move(end)] { tasks.ended(gang, task, end); });
     }
     return AdoptionResult::kEnded;

@@ -54,6 +54,12 @@ void add_to_error(HeldTask& task, const std::string& what) {
   error += (error.empty() ? "" : "; ") + what;
 }
 
+void note_failed_fetch(const HeldGang& gang, HeldTask& task, const std::string& why) {
+  const std::string what = "cannot fetch its artifacts: " + why;
+  base::log_error("task " + task.name + " of job " + gang.gang.job_id + ": " + what);
+  add_to_error(task, what);
+}
+
 void note_missing_artifacts(const HeldGang& gang, HeldTask& task,
                             const std::vector<std::string>& notes) {
   if (notes.empty() || !task.end) return;
@@ -247,16 +253,23 @@ bool TaskLife::another_sends_artifacts(const GangPointer& gang, const TaskPointe
   });
 }
 
-void TaskLife::finish(const GangPointer& gang, const TaskPointer& task) {
+/// Whether the only copy of the task's artifacts may be on its node.
+bool TaskLife::owes_artifacts(const GangPointer& gang, const TaskPointer& task) const {
   const Seat& seat = gang->seat_of(*task);
-  const bool fetches = seat.has_artifacts && !seat.shares_folder && task->line != nullptr &&
-                       !seat.left && !another_sends_artifacts(gang, task);
-  if (fetches) return fetch_artifacts(gang, task);
+  return seat.has_artifacts && !seat.shares_folder && !seat.left &&
+         !another_sends_artifacts(gang, task);
+}
+
+void TaskLife::finish(const GangPointer& gang, const TaskPointer& task) {
+  if (owes_artifacts(gang, task)) {
+    if (task->line != nullptr) return fetch_artifacts(gang, task);
+    note_failed_fetch(*gang, *task, "its node is not connected");
+  }
   leave(gang, task);
 }
 
-/// A try ends when nothing has arrived for `linger`. A connection that breaks (the API server was
-/// restarted, a proxy has cut it) causes another try.
+/// A try ends when nothing has arrived for `fetch_silence`. A connection that breaks (the API server
+/// was restarted, a proxy has cut it) causes another try.
 void TaskLife::fetch_artifacts(const GangPointer& gang, const TaskPointer& task) {
   const std::weak_ptr<HeldGang> weak_gang = gang;
   const std::weak_ptr<HeldTask> weak = task;
@@ -302,9 +315,9 @@ void TaskLife::fetch_artifacts(const GangPointer& gang, const TaskPointer& task)
 }
 
 void TaskLife::bound_silence_of_fetch(const GangPointer& gang, const TaskPointer& task) {
-  task->timer =
-      loop_.after(options_.linger, [this, weak_gang = std::weak_ptr(gang),
-                                    weak = std::weak_ptr(task), stream = task->fetch.stream] {
+  task->timer = loop_.after(
+      options_.fetch_silence, [this, weak_gang = std::weak_ptr(gang), weak = std::weak_ptr(task),
+                               stream = task->fetch.stream] {
         const auto its_gang = weak_gang.lock();
         const auto still = weak.lock();
         if (!its_gang || !still) return;
@@ -369,15 +382,14 @@ void TaskLife::continue_fetch(const GangPointer& gang, const TaskPointer& task) 
 
 void TaskLife::fetch_failed(const GangPointer& gang, const TaskPointer& task, const Error& error) {
   task->fetch.is_under_way = false;
-  std::string what = "cannot fetch its artifacts: " + error.what;
+  std::string why = error.what;
   // A pod is deleted with its files.
   if (task->fetch.has_failed && !options_.has_own_folders) {
     const auto left = std::filesystem::path(options_.folder_on_nodes) / gang->gang.job_id;
-    what += "; they are left in " + (left / "artifacts").string() + " on node " +
-            gang->seat_of(*task).node;
+    why += "; they are left in " + (left / "artifacts").string() + " on node " +
+           gang->seat_of(*task).node;
   }
-  base::log_error("task " + task->name + " of job " + gang->gang.job_id + ": " + what);
-  add_to_error(*task, what);
+  note_failed_fetch(*gang, *task, why);
   leave(gang, task);
 }
 
@@ -426,11 +438,22 @@ void TaskLife::lose(const GangPointer& gang, const TaskPointer& task, const std:
   lose(gang, task, job::ExitStatus{.lost = true, .error = why});
 }
 
+bool TaskLife::has_own_end(const GangPointer& gang, const TaskPointer& task) {
+  if (!task->end && task->signal == 0 && gang->seat_of(*task).started && !task->start) {
+    TaskEnded left = end_left_in(gangs_.folder_of(gang->gang, task->name));
+    if (is_own_end(left.status)) task->end = std::move(left);
+  }
+  return task->end && !task->was_ended_by_cluster();
+}
+
 void TaskLife::lose(const GangPointer& gang, const TaskPointer& task, job::ExitStatus how) {
   if (!gang->seat_of(*task).started || task->is_reported || task->start) return;
-  // A task that has ended by itself only waits for its artifacts.
-  const bool is_known = task->end && !task->was_ended_by_cluster();
-  if (!is_known) {
+  if (has_own_end(gang, task)) {
+    // All of its artifacts are here: the end is reported when they are unpacked.
+    if (task->fetch.stream != 0 && task->fetch.is_complete) return;
+    const char* const why = options_.has_own_folders ? "its pod is gone" : "its node is gone";
+    if (owes_artifacts(gang, task)) note_failed_fetch(*gang, *task, why);
+  } else {
     if (!task->end) task->end = TaskEnded{.status = {}, .time = base::SystemClock().now()};
     how.stopped = task->was_told_to_stop;
     how.lost_log_bytes = task->end->status.lost_log_bytes;
@@ -438,6 +461,7 @@ void TaskLife::lose(const GangPointer& gang, const TaskPointer& task, job::ExitS
   }
   task->signal = 0;
   task->fetch.is_under_way = false;
+  orders_.forget(std::exchange(task->fetch.stream, 0));
   release_watchers(task);
   dismiss(gang, task);
   report_end(gang, task);
@@ -507,7 +531,7 @@ void TaskLife::report_as_it_ended(const GangPointer& gang, const TaskPointer& ta
 
 void TaskLife::ended_by_cluster(const GangPointer& gang) {
   for (const auto& [name, task] : gang->tasks) {
-    if (!task->end && task->signal == 0) task->signal = SIGTERM;
+    if (!task->end && !task->ended_earlier && task->signal == 0) task->signal = SIGTERM;
   }
 }
 

@@ -25,6 +25,11 @@
 
 namespace muster::engine::lent {
 
+/// Whether a task with this status has ended by itself.
+inline bool is_own_end(const job::ExitStatus& status) {
+  return !status.lost && !status.stopped && status.signal == 0;
+}
+
 class TaskLife {
  public:
   TaskLife(base::EventLoop& loop, const LentOptions& options, const Lender& lender,
@@ -52,7 +57,11 @@ class TaskLife {
   /// Stops a task that is up.
   void stop(const GangPointer& gang, const TaskPointer& task, StopMode mode);
   void ended(const GangPointer& gang, const TaskPointer& task, TaskEnded end);
-  /// Ends a task as lost, unless it has ended by itself.
+  /// Whether the task has ended, and not by a signal of the cluster. If its muster-node has not
+  /// reported the end, the record in the task's folder may show it.
+  bool has_own_end(const GangPointer& gang, const TaskPointer& task);
+  /// Ends a task whose muster-node is gone: as lost, unless it has an end of its own. That end names
+  /// the artifacts that have not arrived.
   void lose(const GangPointer& gang, const TaskPointer& task, const std::string& why);
   /// The same, with the cluster's report of the end. `how` need not be lost: the cluster may have
   /// recorded how the task ended.
@@ -77,6 +86,7 @@ class TaskLife {
   void log_grown(const TaskPointer& task);
   void finish(const GangPointer& gang, const TaskPointer& task);
   bool another_sends_artifacts(const GangPointer& gang, const TaskPointer& task) const;
+  bool owes_artifacts(const GangPointer& gang, const TaskPointer& task) const;
   void fetch_artifacts(const GangPointer& gang, const TaskPointer& task);
   void bound_silence_of_fetch(const GangPointer& gang, const TaskPointer& task);
   void fetched(const GangPointer& gang, const TaskPointer& task, uint64_t stream, Result<void> how);

@@ -71,7 +71,7 @@ void Agent::send(const NodeNews& news) {
 // --- orders
 
 void Agent::handle(const Welcome& welcome) {
-  if (signal_) send(SignalledNews{*signal_});
+  if (reported_signal_) send(SignalledNews{*reported_signal_});
   // A failed start has left nothing to report: the server got the answer, or orders the start
   // again. If a task that was started with it failed, the server has forgotten this one.
   const bool is_expected = task_ && (welcome.start == 0 || welcome.start == task_->start_number());
@@ -85,17 +85,24 @@ void Agent::handle(const StartOrder& order) {
                     .what = "task " + order.plan.task + " of this attempt was started before"}});
   }
   if (task_) task_->remove_files();
+  task_ended_.reset();
   task_ = std::make_unique<NodeTask>(
       loop_, GangId{options_.brief.caller.gang.job_id, order.attempt}, options_.site, order,
       [this](const NodeNews& news) { send(news); },
       [this](uint64_t stream, std::function<void(Line)> then) {
         return way_.call(hello(stream), std::move(then));
       });
-  task_->on_end([this] { leave_if_done(); });
+  task_->on_end([this] {
+    task_ended_ = std::chrono::steady_clock::now();
+    leave_if_done();
+  });
   task_->on_programs_end([this] { leave_if_done(); });
   task_->reports().report_again(Welcome{.start = order.start});  // of a new task, all
   task_->start();
-  if (signal_) task_->stop(StopMode::kGraceful);
+  if (!signal_) return;
+  reported_signal_ = signal_;
+  send(SignalledNews{*signal_});
+  task_->stop(StopMode::kGraceful);
 }
 
 void Agent::handle(const StopOrder& order) {
@@ -137,13 +144,25 @@ void Agent::handle(const Farewell& farewell) {
 
 void Agent::handle_signal(int signal) {
   signal_ = signal;
-  send(SignalledNews{signal});
+  if (may_have_ended_task()) {
+    reported_signal_ = signal;
+    send(SignalledNews{signal});
+  }
   if (task_) {
     before_the_kill_ = loop_.after(options_.kill_after, [this] { remove_everything(); });
     return task_->stop(StopMode::kGraceful);
   }
   // Later: the news must arrive first.
   loop_.post([this] { leave(kSignalBase + *signal_); });
+}
+
+/// A task that ended before the signal came has ended by itself, and only its artifacts are still being
+/// fetched.
+bool Agent::may_have_ended_task() const {
+  if (!task_ || !task_->end()) return true;
+  const auto ended_for =
+      task_ended_ ? std::chrono::steady_clock::now() - *task_ended_ : std::chrono::nanoseconds(0);
+  return ended_for < options_.signal_lag;
 }
 
 /// The cluster kills the job before the absent server can come back, and the files in a folder of

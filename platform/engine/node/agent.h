@@ -30,6 +30,9 @@ struct AgentOptions {
   /// The time from the cluster's signal until the cluster kills; data that the server has not
   /// received by then is lost.
   std::chrono::milliseconds kill_after{20'000};
+  /// A signal of the cluster may reach muster-node this long after it has ended the task. If more time
+  /// has passed since the end, the signal has not ended the task, and is not reported.
+  std::chrono::milliseconds signal_lag{0};
   /// Prints a sentence where the users of the cluster look for it: the output of the Slurm job.
   std::function<void(const std::string& sentence)> complain;
   /// Handles signals that have arrived already: the server must get a signal that ended the task
@@ -66,6 +69,7 @@ class Agent {
   void handle(const Farewell& farewell);
   void send(const NodeNews& news);
   bool waits_for_task() const { return task_ && !task_->has_ended(); }
+  bool may_have_ended_task() const;
   void give_up();
   void remove_everything();
   void leave_if_done();
@@ -81,6 +85,8 @@ class Agent {
   base::EventLoop::Interest before_the_kill_;
   base::EventLoop::Interest for_programs_;  ///< while it waits for them
   std::optional<int> signal_;
+  std::optional<int> reported_signal_;  ///< empty: the task had ended when it came
+  std::optional<std::chrono::steady_clock::time_point> task_ended_;
   std::optional<Farewell> farewell_;
   std::unique_ptr<NodeTask> task_;
 };

@@ -104,6 +104,9 @@ base::UniqueFd watch_signals() {
   return base::UniqueFd(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+/// Slurm signals the processes of a step one after the other, and a busy machine runs them in any order.
+constexpr std::chrono::seconds kSlurmsSignalLag{5};
+
 /// Runs the agent until it leaves. `port`: the way, if the server connects to this node.
 int run_agent(base::EventLoop& loop, ServerWay& way, PodPort* port, AgentOptions options,
               const base::UniqueFd& signals) {
@@ -156,7 +159,8 @@ int run_step(int component) {
   AgentOptions options{.brief = *brief,
                        .site = {.facts = *std::move(facts)},
                        .shares_folder = *shares,
-                       .cluster = "Slurm"};
+                       .cluster = "Slurm",
+                       .signal_lag = kSlurmsSignalLag};
   options.site.adapt = [&variables](launch::TaskPlan plan, const std::string& attempt_folder) {
     return plan_srun_launcher(std::move(plan), variables, attempt_folder);
   };

@@ -104,7 +104,8 @@ struct RecordNews {
   FollowRecord record;
   bool operator==(const RecordNews&) const = default;
 };
-/// The cluster has sent muster-node a signal; the task is being stopped with its grace period.
+/// The cluster has sent muster-node a signal; the task is being stopped with its grace period, or the
+/// signal may have ended it already. Not sent if the task had ended by itself before.
 struct SignalledNews {
   int signal = 0;
   bool operator==(const SignalledNews&) const = default;

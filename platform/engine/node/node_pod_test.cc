@@ -278,6 +278,54 @@ TEST_F(NodeInPod, ASignalOfTheKubeletIsReportedBeforeTheEnd) {
   dismiss_pod(0);
 }
 
+/// The first child of a process.
+pid_t child_of(pid_t process) {
+  const std::string pid = std::to_string(process);
+  const auto children = base::read_file("/proc/" + pid + "/task/" + pid + "/children");
+  if (!children) return -1;
+  return base::number_of<pid_t>(children->substr(0, children->find(' '))).value_or(-1);
+}
+
+/// Whether a signal that was sent to the process has not been handled yet.
+bool has_pending_signal(pid_t process, int signal) {
+  const auto status = base::read_file("/proc/" + std::to_string(process) + "/status");
+  const std::string name = "ShdPnd:\t";
+  const size_t at = status ? status->find(name) : std::string::npos;
+  if (at == std::string::npos) return false;
+  const unsigned long long mask = std::stoull(status->substr(at + name.size(), 16), nullptr, 16);
+  return (mask >> (signal - 1) & 1) != 0;
+}
+
+/// A drained node ends a pod whose task has ended and whose artifacts are being fetched.
+TEST_F(NodeInPod, ASignalAfterTheEndIsNotReported) {
+  run_pod();
+  meet();
+  start_in_pod(pod_order({"/program", "exit", "4"}));
+  EXPECT_EQ(wait_in_pod_for<EndedNews>().end.status.code, 4);
+  const pid_t node = child_of(pod_->process_one());
+  ASSERT_GT(node, 1);
+
+  ASSERT_EQ(::kill(node, SIGTERM), 0);
+
+  base::EventLoop::Interest ticking;
+  const std::function<void()> tick = [&] {
+    loop_.look();
+    ticking = loop_.loop().after(std::chrono::milliseconds(2), tick);
+  };
+  tick();
+  wait_in_pod([&] { return !has_pending_signal(node, SIGTERM); });
+  ticking.reset();
+  line_->send(ChangeOrder{.number = 5, .change = {.task = "main"}});
+  EXPECT_EQ(wait_in_pod_for<ChangeAnswer>().number, 5U);
+  EXPECT_EQ(find<SignalledNews>(), nullptr);
+  line_.reset();
+  news_.clear();
+  meet();
+  EXPECT_EQ(wait_in_pod_for<EndedNews>().end.status.code, 4);
+  EXPECT_EQ(find<SignalledNews>(), nullptr);
+  dismiss_pod(4);
+}
+
 TEST_F(NodeInPod, LeavesBeforeTheKubeletKillsItIfTheServerIsAway) {
   run_pod({.variables = {{kPodGrace, "3"}}});
   meet();

@@ -258,7 +258,7 @@ std::vector<std::pair<std::string, uint32_t>> known_ids() {
 
 }  // namespace
 
-AccountFacts account_facts(const std::string& wish, const std::optional<IdSpan>& subids,
+AccountFacts account_facts(bool all_share, const std::optional<IdSpan>& subids,
                            const std::vector<std::string>& environment) {
   const auto text_in = [](const char* path) {
     const auto text = base::read_file(path);
@@ -268,7 +268,7 @@ AccountFacts account_facts(const std::string& wish, const std::optional<IdSpan>&
     const auto found = base::find_program(name, environment);
     return found ? *found : std::string();
   };
-  return {.wish = wish,
+  return {.all_share = all_share,
           .subids = subids,
           .is_root = ::geteuid() == 0,
           .uid = ::geteuid(),
@@ -284,7 +284,7 @@ AccountFacts account_facts(const std::string& wish, const std::optional<IdSpan>&
 }
 
 Result<AccountSource> source_of(const AccountFacts& facts) {
-  if (facts.wish == "shared") {
+  if (facts.all_share) {
     return no_accounts("tasks.accounts is shared", "set tasks.accounts: auto");
   }
   return facts.is_root ? source_of_root(facts) : source_of_ordinary_account(facts);

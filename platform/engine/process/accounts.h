@@ -79,7 +79,7 @@ struct AccountSource {
 
 /// The facts of the machine and the configuration.
 struct AccountFacts {
-  std::string wish = "auto";     ///< tasks.accounts
+  bool all_share = false;        ///< tasks.accounts: shared
   std::optional<IdSpan> subids;  ///< tasks.subids; nothing: kTeamSubids
   bool is_root = false;
   uint32_t uid = 0;
@@ -95,7 +95,7 @@ struct AccountFacts {
 };
 
 /// Reads them.
-AccountFacts account_facts(const std::string& wish, const std::optional<IdSpan>& subids,
+AccountFacts account_facts(bool all_share, const std::optional<IdSpan>& subids,
                            const std::vector<std::string>& environment);
 
 /// Where ids come from, or why all tasks run under the account of the server. Pure.

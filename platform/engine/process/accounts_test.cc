@@ -89,7 +89,7 @@ TEST(AccountSource, IsMissingWhereTheServerLacksTheRights) {
       {"newgidmap is not installed", [](AccountFacts& facts) { facts.newgidmap.clear(); }},
       {"/etc/subuid assigns no ids to 'muster'", [](AccountFacts& facts) { facts.subuid.clear(); }},
       {"/etc/subgid assigns no ids to 'muster'", [](AccountFacts& facts) { facts.subgid.clear(); }},
-      {"tasks.accounts is shared", [](AccountFacts& facts) { facts.wish = "shared"; }},
+      {"tasks.accounts is shared", [](AccountFacts& facts) { facts.all_share = true; }},
       {"this system lets root use only a part of the ids (/proc/self/uid_map)",
        [](AccountFacts& facts) { facts.uid_map = "0 1000 1\n1 100000 65536\n"; }, true}};
   for (const Case& each : cases) {

@@ -83,7 +83,7 @@ class Outer {
       return refuse(started.error());
     }
     while (wrapper_running_ || !sources_.empty()) {
-      wait_for_something();
+      serve_next();
       if (const auto end = end_of_output(); end && Steady::now() >= *end) leave_output();
     }
     kill_descendants();
@@ -226,7 +226,9 @@ class Outer {
 
   // --- running
 
-  void wait_for_something() {
+  /// Waits until a descriptor is ready or a time has come, and handles whatever is due.
+  void serve_next() {
+    enum : size_t { kStops, kControl, kWrapper, kChildren, kLeash };
     std::vector<pollfd> watched{{stops_.get(), POLLIN, 0},
                                 {control_.here.get(), POLLIN, 0},
                                 {wrapper_running_ ? wrapper_.pidfd.get() : -1, POLLIN, 0},
@@ -244,7 +246,7 @@ class Outer {
     if (::poll(watched.data(), watched.size(), milliseconds_to_wait()) < 0) return;
     if (kill_at_ && Steady::now() >= *kill_at_) kill();
     if (wrapper_running_ && !excess_) check_limits();
-    if (watched[0].revents != 0) handle_stop();
+    if (watched[kStops].revents != 0) handle_stop();
     // Before the output is copied: a reader of output must find the record that the task runs.
     if (!inner_is_up_) receive();
     for (size_t i = 0; i < sources; ++i) {
@@ -254,9 +256,9 @@ class Outer {
     metrics_->serve(std::span(watched).subspan(measured));
     attachments_.serve(std::span(watched).subspan(attached, probed - attached));
     if (probe_.serve(std::span(watched).subspan(probed))) record_answer();
-    if (watched[1].revents != 0) receive();
-    if (watched[2].revents != 0) wrapper_ended();
-    if (watched[4].revents != 0) leash_ended();
+    if (watched[kControl].revents != 0) receive();
+    if (watched[kWrapper].revents != 0) wrapper_ended();
+    if (watched[kLeash].revents != 0) leash_ended();
     if (site_.is_process_one) reap_orphans();
   }
 
@@ -351,7 +353,10 @@ class Outer {
   }
 
   void take_output(Source& source, std::string_view bytes) {
-    if (!inner_is_up_) wrapper_output_ += bytes.substr(0, kQuotedOutput);
+    if (!inner_is_up_) {
+      wrapper_output_ +=
+          bytes.substr(0, kQuotedOutput - std::min(kQuotedOutput, wrapper_output_.size()));
+    }
     metrics_->printed(source.metrics, bytes, source.rank);
     attachments_.output(source.stream, bytes);
     if (source.terminal) return log_->write(source.stream, source.terminal->plain(bytes));

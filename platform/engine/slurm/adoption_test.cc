@@ -220,6 +220,54 @@ TEST_F(SlurmEngineTest, TheNextServerListensAtTheSamePort) {
   EXPECT_EQ(*base::read_file(folder_ / "jobs" / brief.mark), brief.nonce + "\n");
 }
 
+/// A running gang of one task, whose record the next server cannot read.
+class WithoutARecord : public SlurmEngineTest {
+ protected:
+  WithoutARecord() {
+    auto its_node = gang_that_runs();
+    EXPECT_TRUE(base::make_private_folder(folder_ / "jobs/job1/1/main"));
+    EXPECT_TRUE(base::write_file(record_file_, "x"));
+    open();
+    its_node.reset();
+    EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kRunning);
+    wait_for_polls(4);
+  }
+
+  const std::filesystem::path record_file_ = gang_record_in(folder_ / "jobs/job1/1");
+};
+
+TEST_F(WithoutARecord, ARunningTaskContinuesAndTheNextServerMayReadTheRecord) {
+  EXPECT_TRUE(cluster_.cancelled.empty());
+  EXPECT_EQ(end_of("main"), nullptr);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
+  EXPECT_EQ(*base::read_file(record_file_), "x");
+}
+
+TEST_F(WithoutARecord, TheTaskIsLostWhenItsSlurmJobIsOver) {
+  cluster_.end(17, JobState::kNodeFailed, "NODE_FAIL");
+
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, AllocationRevoked::Why::kNodeLost);
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_TRUE(end_of("main")->status.lost);
+}
+
+TEST_F(WithoutARecord, ATaskThatIsStoppedEndsWithItsSlurmJob) {
+  call([&] { engine_->stop(gang_, {"main"}, StopMode::kGraceful); });
+
+  wait_until([&] { return end_of("main") != nullptr; });
+
+  EXPECT_TRUE(end_of("main")->status.stopped);
+  EXPECT_EQ(cluster_.job(17).state, JobState::kCancelled);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
+}
+
+TEST_F(WithoutARecord, AnAllocationThatIsGivenBackEnds) {
+  give_back(gang_);
+
+  wait_until([&] { return !has_record(gang_); });
+  EXPECT_EQ(cluster_.job(17).state, JobState::kCancelled);
+}
+
 TEST_F(SlurmEngineTest, AnUnreadableRecordIsLoggedAndTheOthersAreAdopted) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return record(gang_).job.id == 17; });

@@ -19,7 +19,10 @@ using base::ErrorCode;
 // --- requesting
 
 void Allocations::request(const GangId& gang, AllocationRequest wish) {
-  if (const GangPointer held = gangs_.find(gang)) return resume(held, std::move(wish));
+  if (const GangPointer held = gangs_.find(gang)) {
+    if (held->is_unreadable) give_back(gang);
+    return resume(held, std::move(wish));
+  }
   request_new(gang, std::move(wish), {});
 }
 
@@ -294,7 +297,8 @@ void Allocations::give_back(const GangId& name) {
 }
 
 void Allocations::end_job(const GangPointer& gang) {
-  bool ends_by_itself = gang->stage == Stage::kAllocated && !gang->record.queued_again;
+  bool ends_by_itself =
+      gang->stage == Stage::kAllocated && !gang->record.queued_again && !gang->is_unreadable;
   for (const auto& [name, task] : gang->tasks) {
     const Seat& seat = gang->seat_of(*task);
     if (seat.left || seat.node.empty()) continue;

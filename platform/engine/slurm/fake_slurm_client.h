@@ -28,6 +28,7 @@ class FakeSlurmClient : public SlurmClient {
     uint64_t next_id = 17;
 
     bool is_away = false;
+    std::optional<base::Error> past_error;    ///< the answer while the database does not answer
     std::optional<base::Error> submit_error;  ///< the answer to the next submit
     bool accepts_despite_error = false;       ///< accepts the job, and answers with that error
     bool cancel_ends = true;                  ///< a cancelled job is over at once
@@ -84,6 +85,9 @@ class FakeSlurmClient : public SlurmClient {
 
   void past_jobs(std::vector<uint64_t> ids, Then<std::vector<ListedJob>> then) override {
     ++cluster_.past_listings;
+    if (cluster_.past_error) {
+      return say(then, base::Result<std::vector<ListedJob>>(*cluster_.past_error));
+    }
     std::vector<ListedJob> found;
     for (const ListedJob& job : cluster_.past) {
       if (std::find(ids.begin(), ids.end(), job.id) != ids.end()) found.push_back(job);

@@ -87,7 +87,8 @@ TEST_P(KeptRecords, AreReadableByTheNextServerOnly) {
   EXPECT_EQ(found.size(), static_cast<size_t>(GetParam()));
   for (const auto& [gang, each] : found) {
     EXPECT_EQ(gang.attempt, 2);
-    EXPECT_EQ(each, record);
+    ASSERT_TRUE(each);
+    EXPECT_EQ(*each, record);
     const auto path = gang_record_in(folder / gang.job_id / "2");
     EXPECT_EQ(std::filesystem::status(path).permissions(),
               static_cast<std::filesystem::perms>(0600));

@@ -438,20 +438,20 @@ TEST_F(FetchingArtifacts, AnOrderThatALostConnectionMayHaveSwallowedIsRepeated) 
   EXPECT_TRUE(has_model());
 }
 
-/// The transfer takes longer than `linger`, but something arrives all the time.
+/// The transfer takes longer than `fetch_silence`, but something arrives all the time.
 TEST_F(FetchingArtifacts, ATransferMayTakeAnyTimeWhileSomethingArrives) {
-  constexpr std::chrono::milliseconds kLinger{3000};
-  open([&](SlurmEngineOptions& options) { options.linger = kLinger; });
+  constexpr std::chrono::milliseconds kSilence{3000};
+  open([&](SlurmEngineOptions& options) { options.fetch_silence = kSilence; });
   end_task();
   const auto begin = std::chrono::steady_clock::now();
   const auto stream = next_stream();
   const std::vector<std::string> sent = pieces();
   for (size_t i = 0; i < sent.size(); ++i) {
-    const auto until = begin + kLinger * 11 * (i + 1) / (10 * sent.size());
+    const auto until = begin + kSilence * 11 * (i + 1) / (10 * sent.size());
     wait_until([&] { return std::chrono::steady_clock::now() >= until; });
     stream->say(node::StreamBytes{sent[i]});
   }
-  ASSERT_GT(std::chrono::steady_clock::now() - begin, kLinger);
+  ASSERT_GT(std::chrono::steady_clock::now() - begin, kSilence);
   stream->say(node::StreamEnd{});
 
   wait_for_farewell();
@@ -473,6 +473,51 @@ TEST_F(FetchingArtifacts, FilesThatTheNodeCannotReadAreNamed) {
   EXPECT_EQ(end_of("main")->status.error,
             "its artifacts are incomplete: '/out/key' cannot be read: Permission denied");
   EXPECT_TRUE(end_of("main")->status.succeeded());
+}
+
+/// Two tasks on different nodes: one fetches its artifacts when Slurm takes the allocation away.
+TEST_F(FetchingArtifacts, ATaskThatHasEndedByItselfIsNotLostWithItsAllocation) {
+  grant_allocation_for_two();
+  launch::TaskPlan first = plan("one");
+  first.volumes = {{.kind = job::Volume::Kind::kArtifacts, .target = "/out"}};
+  launch::TaskPlan second = plan("two");
+  second.node = "n2";
+  start({first, second});
+  wait_for_order(*one_);
+  wait_for_order(*two_);
+  one_->say(node::StartAnswer{});
+  two_->say(node::StartAnswer{});
+  ASSERT_TRUE(outcome());
+  one_->say(node::EndedNews{{.status = {}, .time = {}}});
+  wait_until([&] { return one_->last<node::ArtifactsOrder>() != nullptr; });
+  cluster_.end(17, JobState::kCancelled, "CANCELLED");
+  one_.reset();
+  two_.reset();
+
+  wait_until([&] { return end_of("one") != nullptr && end_of("two") != nullptr; });
+
+  EXPECT_TRUE(end_of("two")->status.lost);
+  EXPECT_TRUE(end_of("one")->status.succeeded());
+  EXPECT_EQ(end_of("one")->status.error, "cannot fetch its artifacts: its node is gone");
+}
+
+/// The next server waits for the muster-node, which still has the artifacts, when Slurm ends the job.
+TEST_F(FetchingArtifacts, ATaskThatEndedBeforeARestartIsNotLostWithItsSlurmJob) {
+  end_task();
+  const TaskFolder folder{folder_ / "jobs/job1/1/main"};
+  ASSERT_TRUE(base::write_file(folder.exit(), encode(ExitRecord{.status = {}})));
+  wait_until([&] { return stream_ordered() != 0; });
+  open();
+  node_.reset();
+  ASSERT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kEnded);
+  cluster_.end(17, JobState::kCancelled, "CANCELLED");
+
+  wait_until([&] { return end_of("main") != nullptr; });
+
+  EXPECT_FALSE(end_of("main")->status.lost);
+  EXPECT_TRUE(end_of("main")->status.succeeded());
+  EXPECT_EQ(end_of("main")->status.error, "cannot fetch its artifacts: its node is not connected");
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 
 // --- while it runs

@@ -12,13 +12,25 @@ lent::GangTable::Options table_options(std::filesystem::path jobs) {
           }};
 }
 
-void GangTable::load() {
+void GangTable::load(const std::string& owner) {
   for (auto& [gang, record] : gang_records_in(shared_.jobs_folder())) {
+    if (!record) {
+      add_unreadable(owner, gang);
+      continue;
+    }
     Stage stage = Stage::kQueued;
-    if (record.job.id == 0) stage = Stage::kUnsure;
-    if (record.common.given) stage = Stage::kAllocated;
-    add(gang, std::move(record), stage);
+    if (record->job.id == 0) stage = Stage::kUnsure;
+    if (record->common.given) stage = Stage::kAllocated;
+    add(gang, *std::move(record), stage);
   }
+}
+
+/// A gang without a started task has nothing to lose: its Slurm job is cancelled as an unknown one.
+void GangTable::add_unreadable(const std::string& owner, const GangId& gang) {
+  GangRecord record = substitute_record(owner, gang, attempt_folder(gang));
+  if (record.common.seats.empty()) return;
+  const GangPointer held = add(gang, std::move(record), Stage::kAllocated);
+  held->is_unreadable = held->is_unsaved = true;
 }
 
 GangPointer GangTable::add(const GangId& gang, GangRecord record, Stage stage) {

@@ -36,9 +36,15 @@ enum class Stage {
 struct HeldGang : lent::HeldGang {
   SlurmJob job;
   Stage stage = Stage::kUnsaved;
+  /// An earlier server has left a record that this server cannot read. The gang has no connection,
+  /// its Slurm job is found by its comment, and it is_unsaved: a later server may be able to read the
+  /// file.
+  bool is_unreadable = false;
   std::optional<ListedJob> listed;  ///< the latest listing of its job
   uint64_t submitted_at_poll = 0;   ///< latest poll number at submission
   int missed_polls = 0;             ///< polls in a row that did not list its job
+  /// Since when the accounting database has not answered whether it has the missing job.
+  std::optional<Steady::time_point> unanswered_since;
   std::optional<job::SlurmState> reported_state;
   bool is_cancelled = false;  ///< Slurm has accepted the cancellation
   std::optional<Steady::time_point> over_since;
@@ -66,8 +72,8 @@ class GangTable {
  public:
   explicit GangTable(lent::GangTable& shared) : shared_(shared) {}
 
-  /// Adds the gangs whose records an earlier server has left.
-  void load();
+  /// Adds the gangs whose records an earlier server has left. `owner`: the id of the server.
+  void load(const std::string& owner);
   GangPointer add(const GangId& gang, GangRecord record, Stage stage);
   /// Removes the gang and its record.
   void remove(const GangPointer& gang) { shared_.remove(gang); }
@@ -91,6 +97,7 @@ class GangTable {
   }
 
  private:
+  void add_unreadable(const std::string& owner, const GangId& gang);
   /// The attempts of the gang's job, in their order.
   std::vector<GangPointer> attempts_of(const std::string& job_id) const;
 

@@ -57,6 +57,13 @@ bool ended_by_itself(const HeldGang& gang) {
          });
 }
 
+/// Whether each task of the gang has ended or was told to stop.
+bool is_to_stop(const HeldGang& gang) {
+  return std::all_of(gang.tasks.begin(), gang.tasks.end(), [](const auto& each) {
+    return each.second->end || each.second->was_told_to_stop;
+  });
+}
+
 }  // namespace
 
 // --- listings
@@ -69,10 +76,13 @@ void SlurmJobWatch::take_listing(uint64_t poll, const std::vector<ListedJob>& jo
     // The listing may be older than a job that was submitted after the poll.
     if (gang->submitted_at_poll >= poll) continue;
     if (gang->stage == Stage::kUnsure) find_unsure(gang, jobs);
+    const bool is_to_be_found = gang->is_unreadable && gang->job.id == 0;
+    if (is_to_be_found && gang->stage != Stage::kOver) find_unreadable(gang, jobs);
     if (gang->job.id == 0 || gang->stage == Stage::kOver) continue;
     const auto found = by_id.find(gang->job.id);
     if (found != by_id.end()) {
       gang->missed_polls = 0;
+      gang->unanswered_since.reset();
       update(gang, *found->second);
       if (found->second->state == JobState::kRunning) tasks_.clear_suspicions(gang, poll);
     } else if (++gang->missed_polls >= kMissing || gang->record.given_back) {
@@ -106,6 +116,38 @@ void SlurmJobWatch::find_unsure(const GangPointer& gang, const std::vector<Liste
   allocations_.submit(gang);
 }
 
+/// Finds the job of a gang whose record cannot be read. A job that Slurm has queued again may have the
+/// comment of an earlier attempt; one that is over belongs to that attempt.
+void SlurmJobWatch::find_unreadable(const GangPointer& gang, const std::vector<ListedJob>& jobs) {
+  const auto is_known = [&](const ListedJob& job) {
+    const auto all = gangs_.all();
+    return std::any_of(all.begin(), all.end(),
+                       [&](const GangPointer& other) { return other->job.id == job.id; });
+  };
+  const ListedJob* found = nullptr;
+  for (const ListedJob& job : jobs) {
+    const bool may_be =
+        job.comment == gang->job.comment ||
+        (is_comment_of(options_.owner, gang->gang.job_id, job.comment) && !is_over(job.state));
+    if (!may_be || is_known(job)) continue;
+    if (found == nullptr || is_over(found->state) || !is_over(job.state)) found = &job;
+  }
+  if (found == nullptr) {
+    if (++gang->missed_polls >= kMissing) vanished(gang);
+    return;
+  }
+  gang->missed_polls = 0;
+  gang->job.id = found->id;
+  gang->job.restarts = found->restarts;
+  stop_unreadable(gang);
+}
+
+void SlurmJobWatch::stop_unreadable(const GangPointer& gang) {
+  if (gang->is_unreadable && is_to_stop(*gang) && gang->stage != Stage::kOver) {
+    allocations_.cancel(gang);
+  }
+}
+
 void SlurmJobWatch::update(const GangPointer& gang, const ListedJob& listed) {
   if (!gang->listed || gang->listed->state != listed.state) queue_.changed();
   gang->listed = listed;
@@ -132,13 +174,24 @@ void SlurmJobWatch::update(const GangPointer& gang, const ListedJob& listed) {
 
 /// Looks in the accounting database for jobs that the controller has forgotten.
 void SlurmJobWatch::look_into_past(std::vector<GangPointer> missing) {
+  if (std::exchange(is_looking_into_past_, true)) return;  // again after the next listing
   std::vector<uint64_t> ids;
   for (const GangPointer& gang : missing) ids.push_back(gang->job.id);
   client_.past_jobs(std::move(ids), [this, missing](const Result<std::vector<ListedJob>>& past) {
+    is_looking_into_past_ = false;
     const std::vector<ListedJob> none;
     const std::vector<ListedJob>& all = past ? *past : none;
+    const bool was_away = std::exchange(is_accounting_away_, !past);
+    if (!past && !was_away) {
+      base::log_warning(
+          "cannot determine how jobs have ended that Slurm's controller has forgotten: " +
+          past.error().what + "; tried again");
+    }
     for (const GangPointer& gang : missing) {
       if (gangs_.find(gang->gang) != gang || gang->stage == Stage::kOver) continue;
+      if (gang->missed_polls == 0) continue;  // it is listed again
+      if (past) gang->unanswered_since.reset();
+      if (!past && waits_for_accounting(gang)) continue;
       const ListedJob* known = nullptr;
       for (const ListedJob& job : all) {
         if (job.id == gang->job.id && is_over(job.state)) known = &job;
@@ -147,6 +200,14 @@ void SlurmJobWatch::look_into_past(std::vector<GangPointer> missing) {
     }
     queue_.schedule();
   });
+}
+
+/// Whether to ask the accounting database again, after the next listing, before the missing job of the
+/// gang counts as unknown: it may have been cancelled or have ended.
+bool SlurmJobWatch::waits_for_accounting(const GangPointer& gang) const {
+  if (gang->record.given_back || gang->record.taken) return false;
+  if (!gang->unanswered_since) gang->unanswered_since = Steady::now();
+  return Steady::now() - *gang->unanswered_since < options_.accounting_within;
 }
 
 /// Cancels jobs of this server without a record: the record was lost with its disk, or the job was
@@ -310,6 +371,10 @@ void SlurmJobWatch::over(const GangPointer& gang, const ListedJob& listed) {
   if (was_allocated && waits_for_last_reports(gang, listed)) return queue_.poll_soon();
   gang->stage = Stage::kOver;
   if (gang->record.taken || (was_allocated && ended_by_itself(*gang))) return settle_over(gang);
+  if (was_allocated && gang->is_unreadable && is_to_stop(*gang)) {  // Muster has cancelled the job
+    for (const auto& [name, task] : gang->tasks) tasks_.lose(gang, task, "was stopped");
+    return settle_over(gang);
+  }
   if (!was_allocated) {
     AllocationRevoked taken = taken_job_over(listed, false);
     taken.printed = script_output(*gang);
@@ -394,7 +459,7 @@ bool SlurmJobWatch::task_is_silent(const GangPointer& gang, const TaskPointer& t
   if (task->line != nullptr || task->end || gang->record.given_back || gang->record.taken) {
     return false;
   }
-  if (queue_.away_since()) return true;
+  if (queue_.away_since() || gang->unanswered_since || gang->is_unreadable) return true;
   const std::string node = gang->seat_of(*task).node;
   tasks_.find_ends_in_folders(gang);
   if (task->end) return false;

@@ -46,6 +46,10 @@ class SlurmJobWatch {
   void controller_back();
   void cancelled(const std::set<uint64_t>& jobs);
 
+  /// The tasks of a gang whose record cannot be read get no order: if all of them are to stop, their
+  /// Slurm job is cancelled.
+  void stop_unreadable(const GangPointer& gang);
+
   /// Handles the listing of one gang's job.
   void update(const GangPointer& gang, const ListedJob& listed);
   /// A task's muster-node has been disconnected for too long; returns whether to keep waiting.
@@ -53,6 +57,8 @@ class SlurmJobWatch {
 
  private:
   void find_unsure(const GangPointer& gang, const std::vector<ListedJob>& jobs);
+  void find_unreadable(const GangPointer& gang, const std::vector<ListedJob>& jobs);
+  bool waits_for_accounting(const GangPointer& gang) const;
   void look_into_past(std::vector<GangPointer> missing);
   void cancel_unknown(const std::vector<ListedJob>& jobs);
   void report_state(const GangPointer& gang, std::optional<job::SlurmState> state);
@@ -79,6 +85,8 @@ class SlurmJobWatch {
   lent::TaskLife& tasks_;
   lent::GangStarter& starter_;
   Allocations& allocations_;
+  bool is_looking_into_past_ = false;
+  bool is_accounting_away_ = false;
 };
 
 }  // namespace muster::engine::slurm

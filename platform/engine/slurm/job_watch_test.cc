@@ -402,6 +402,42 @@ TEST_F(SlurmEngineTest, AForgottenJobIsFoundInTheAccountingDatabase) {
   EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kFailed);
 }
 
+/// The accounting database may have recorded that the job was cancelled.
+TEST_F(SlurmEngineTest, AForgottenJobIsNotSubmittedAgainBeforeTheAccountingDatabaseAnswers) {
+  ask(gang_, wish({"main"}));
+  wait_until([&] { return record(gang_).job.id == 17; });
+  ListedJob past = cluster_.job(17);
+  past.state = JobState::kCancelled;
+  past.state_text = "CANCELLED by 0";
+  cluster_.past_error =
+      base::Error{.code = base::ErrorCode::kUnavailable, .what = "slurmdbd: connection refused"};
+  cluster_.jobs.clear();
+  wait_until([&] { return cluster_.past_listings >= 3; });
+  wait_for_polls();
+  EXPECT_EQ(cluster_.submitted.size(), 1U);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
+
+  cluster_.past_error.reset();
+  cluster_.past = {past};
+
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kCancelled);
+  EXPECT_EQ(cluster_.submitted.size(), 1U);
+}
+
+TEST_F(SlurmEngineTest, AForgottenJobIsSubmittedAgainIfTheAccountingDatabaseStaysAway) {
+  open([](SlurmEngineOptions& options) {
+    options.accounting_within = std::chrono::milliseconds(0);
+  });
+  ask(gang_, wish({"main"}));
+  wait_until([&] { return record(gang_).job.id == 17; });
+  cluster_.past_error =
+      base::Error{.code = base::ErrorCode::kUnavailable, .what = "slurmdbd: connection refused"};
+
+  cluster_.jobs.clear();
+
+  wait_until([&] { return record(gang_).job.id == 18; });
+}
+
 TEST_F(SlurmEngineTest, AnUnknownJobOfThisServerIsCancelled) {
   cluster_.jobs[5] = {
       .id = 5, .comment = "muster:0123456789abcdef:gone:1", .state_text = "RUNNING"};

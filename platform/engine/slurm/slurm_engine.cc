@@ -32,6 +32,7 @@ lent::LentOptions lent_options(const slurm::SlurmEngineOptions& options) {
           .folder_on_nodes = options.folder_on_node(false),
           .sharing = options.sharing,
           .linger = options.linger,
+          .fetch_silence = options.fetch_silence,
           .log_quota = options.log_quota,
           .limits = options.limits,
           .storage_folder = options.storage_folder,
@@ -108,7 +109,7 @@ void SlurmEngine::Impl::begin() {
   allocations.listen([this](const GangPointer& gang, const slurm::ListedJob& listed) {
     jobs.update(gang, listed);
   });
-  gangs.load();
+  gangs.load(options.owner);
   queue.begin({.has_gangs = [this] { return !gangs.is_empty(); },
                .on_jobs =
                    [this](uint64_t poll, const std::vector<slurm::ListedJob>& all) {
@@ -190,6 +191,7 @@ void SlurmEngine::change_files(const GangId& gang, std::vector<launch::FileChang
 
 void SlurmEngine::stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode) {
   impl_->tasks.stop(gang, tasks, mode);
+  if (const GangPointer held = impl_->gangs.find(gang)) impl_->jobs.stop_unreadable(held);
 }
 
 Result<std::unique_ptr<Exec>> SlurmEngine::exec(const GangId& gang, const std::string& task,

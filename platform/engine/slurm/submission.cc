@@ -196,6 +196,11 @@ bool is_comment_of(const std::string& owner, const std::string& comment) {
   return comment.starts_with("muster:" + owner + ":");
 }
 
+bool is_comment_of(const std::string& owner, const std::string& job_id,
+                   const std::string& comment) {
+  return comment.starts_with("muster:" + owner + ":" + job_id + ":");
+}
+
 namespace {
 
 /// Ends a here-document. A brief never contains it: it is one line that begins with a brace.

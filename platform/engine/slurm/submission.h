@@ -44,6 +44,8 @@ std::string shape_of(const Submission& submission);
 std::string comment_for(const std::string& owner, const GangId& gang);
 /// Whether a comment belongs to that owner.
 bool is_comment_of(const std::string& owner, const std::string& comment);
+/// Whether it belongs to an attempt of that job of the owner.
+bool is_comment_of(const std::string& owner, const std::string& job_id, const std::string& comment);
 
 /// The batch script. `guests`: the number of guests. `programs`: the folder of Muster's programs on
 /// the nodes. `folder`: if the node that runs the script can write there, the output of srun and

@@ -324,7 +324,7 @@ class SlurmEngineTest : public testing::Test {
   }
   GangRecord record(const GangId& gang) const {
     for (auto& [name, record] : gang_records_in(folder_ / "jobs")) {
-      if (name == gang) return record;
+      if (name == gang && record) return *record;
     }
     return {};
   }
