@@ -18,6 +18,11 @@ namespace muster {
 using base::Result;
 using config::Paths;
 using config::ServeOptions;
+using config::TaskAccounts;
+using config::TaskCpu;
+using config::TaskDevices;
+using config::TaskHomes;
+using config::TaskNetwork;
 
 namespace {
 
@@ -40,8 +45,8 @@ int processes_in_team(const ServeOptions& options) {
 std::vector<engine::GroupPlace> group_places(const ServeOptions& options) {
   std::vector<engine::GroupPlace> places = engine::group_places();
   for (engine::GroupPlace& place : places) {
-    if (options.task_cpu == "none") place.controllers.erase("cpu");
-    if (options.task_cpu != "bind") place.controllers.erase("cpuset");
+    if (options.task_cpu == TaskCpu::kNone) place.controllers.erase("cpu");
+    if (options.task_cpu != TaskCpu::kBind) place.controllers.erase("cpuset");
   }
   std::erase_if(places, [](const auto& place) { return place.controllers.empty(); });
   return places;
@@ -54,12 +59,12 @@ Result<std::optional<engine::AccountSource>> find_accounts(const std::filesystem
   auto source = account_source(options);
   if (source) {
     source->book = config::id_book(jobs_folder);
-    source->are_of_projects = options.task_homes == "project";
+    source->are_of_projects = options.task_homes == TaskHomes::kOfProject;
     return std::optional(*std::move(source));
   }
-  const bool insists =
-      options.task_accounts == "own" || (options.task_subids && options.task_accounts != "shared" &&
-                                         source.error().code == base::ErrorCode::kInvalid);
+  const bool insists = options.task_accounts == TaskAccounts::kOwn ||
+                       (options.task_subids && options.task_accounts != TaskAccounts::kShared &&
+                        source.error().code == base::ErrorCode::kInvalid);
   if (insists) return std::move(source).error();
   return std::optional<engine::AccountSource>();
 }
@@ -110,21 +115,21 @@ Result<std::unique_ptr<engine::Engine>> make_process_engine(
   if (!options.listen.empty()) {
     how.team = {.homes = config::homes_folder(jobs_folder), .account_home = engine::account_home()};
     how.team->shared.assign(options.shared_folders.begin(), options.shared_folders.end());
-    how.team->homes_of_projects = options.task_homes == "project";
+    how.team->homes_of_projects = options.task_homes == TaskHomes::kOfProject;
     if (how.team->homes_of_projects) how.team->homes = config::project_homes_folder(jobs_folder);
     MUSTER_TRY(how.accounts, find_accounts(jobs_folder, options));
     MUSTER_TRY(how.filter,
                engine::filter_program({.user_namespaces = options.task_user_namespaces}));
   }
-  how.own_networks = !options.listen.empty() && options.task_network == "own";
+  how.own_networks = !options.listen.empty() && options.task_network == TaskNetwork::kOwn;
   if (how.own_networks && options.task_internet) {
     MUSTER_TRY(how.way_out, way_out_options(options, jobs_folder));
   }
   how.holds_claims = true;
   how.limits = task_limits(options);
   how.group_places = group_places(options);
-  if (options.task_cpu == "bind") how.cpus = engine::this_machine().cpus;
-  how.own_devices = !options.listen.empty() && options.task_devices == "own";
+  if (options.task_cpu == TaskCpu::kBind) how.cpus = engine::this_machine().cpus;
+  how.own_devices = !options.listen.empty() && options.task_devices == TaskDevices::kOwn;
   how.unpack_tree = tree_unpacker(jobs_folder);
   if (!options.declared_gpus.empty()) {
     MUSTER_TRY(how.declared_gpus, engine::parse_declared_gpus(options.declared_gpus));
@@ -135,15 +140,15 @@ Result<std::unique_ptr<engine::Engine>> make_process_engine(
 job::Diagnosis examine_process_engine(const cli::DoctorWish& wish) {
   std::optional<Result<engine::WayOutOptions>> way_out;
   if (wish.options.task_internet) way_out = way_out_options(wish.options, wish.jobs_folder);
-  return diagnose(
-      engine::doctor::look_at_process({.environment = base::current_environment(),
-                                       .programs = shim_path().parent_path(),
-                                       .declared_gpus = wish.options.declared_gpus,
-                                       .is_team = !wish.options.listen.empty(),
-                                       .shares_network = wish.options.task_network == "shared",
-                                       .trusts_projects = wish.options.trust_each_other,
-                                       .way_out = std::move(way_out),
-                                       .accounts = account_source(wish.options)}));
+  return engine::doctor::diagnose(engine::doctor::look_at_process(
+      {.environment = base::current_environment(),
+       .programs = shim_path().parent_path(),
+       .declared_gpus = wish.options.declared_gpus,
+       .is_team = !wish.options.listen.empty(),
+       .shares_network = wish.options.task_network == TaskNetwork::kShared,
+       .trusts_projects = wish.options.trust_each_other,
+       .way_out = std::move(way_out),
+       .accounts = account_source(wish.options)}));
 }
 
 Result<engine::WayOutOptions> way_out_options(const ServeOptions& options,
@@ -187,8 +192,8 @@ Result<engine::AccountSource> account_source(const ServeOptions& options) {
     subids = {.first = options.task_subids->first, .count = options.task_subids->count};
   }
   MUSTER_TRY(engine::AccountSource source,
-             engine::source_of(engine::account_facts(options.task_accounts, subids,
-                                                     base::current_environment())));
+             engine::source_of(engine::account_facts(options.task_accounts == TaskAccounts::kShared,
+                                                     subids, base::current_environment())));
   if (source.space) {
     MUSTER_CHECK(engine::run_in_id_space(shim_path().string(), *source.space, {"--nothing"}));
   }

@@ -20,9 +20,16 @@ using config::ServeOptions;
 
 namespace {
 
-engine::node::Sharing sharing_of(const std::string& word) {
-  if (word == "yes") return engine::node::Sharing::kYes;
-  return word == "no" ? engine::node::Sharing::kNo : engine::node::Sharing::kAuto;
+engine::node::Sharing sharing_of(config::NodeSharing setting) {
+  switch (setting) {
+    case config::NodeSharing::kAuto:
+      return engine::node::Sharing::kAuto;
+    case config::NodeSharing::kYes:
+      return engine::node::Sharing::kYes;
+    case config::NodeSharing::kNo:
+      return engine::node::Sharing::kNo;
+  }
+  return {};
 }
 
 /// The hosts that containers run on.
@@ -50,10 +57,17 @@ Result<std::vector<engine::ContainerHostOptions>> container_hosts(const ServeOpt
   return hosts;
 }
 
-engine::kubernetes::PodQueue pod_queue_of(const std::string& word) {
+engine::kubernetes::PodQueue pod_queue_of(config::PodQueue setting) {
   using engine::kubernetes::PodQueue;
-  if (word == "kueue") return PodQueue::kKueue;
-  return word == "default" ? PodQueue::kDefault : PodQueue::kMuster;
+  switch (setting) {
+    case config::PodQueue::kMuster:
+      return PodQueue::kMuster;
+    case config::PodQueue::kDefault:
+      return PodQueue::kDefault;
+    case config::PodQueue::kKueue:
+      return PodQueue::kKueue;
+  }
+  return {};
 }
 
 /// How Slurm is asked and where nodes call back; nothing of the folder of the jobs.
@@ -89,9 +103,9 @@ Result<engine::kubernetes::KubernetesOptions> kubernetes_options(const ServeOpti
   how.pods.space = options.kubernetes_namespace;
   how.pods.cluster_domain = options.kubernetes_cluster_domain;
   how.pods.node_image = options.kubernetes_node_image;
-  if (options.kubernetes_programs == "volume") {
+  if (options.kubernetes_programs == config::PodPrograms::kVolume) {
     how.pods.programs = engine::kubernetes::ProgramsBy::kImageVolume;
-  } else if (options.kubernetes_programs == "copy") {
+  } else if (options.kubernetes_programs == config::PodPrograms::kCopy) {
     how.pods.programs = engine::kubernetes::ProgramsBy::kInitContainer;
   }
   how.pods.storage_claim = options.kubernetes_storage_claim;
@@ -114,7 +128,7 @@ Result<engine::kubernetes::KubernetesOptions> kubernetes_options(const ServeOpti
   if (!options.kubernetes_topology.empty()) how.nodes.topology = options.kubernetes_topology;
   how.pod_timeout = options.kubernetes_pod_timeout;
   how.log_quota = static_cast<uint64_t>(options.log_quota);
-  if (options.kubernetes_connect != "forward") {
+  if (options.kubernetes_connect != config::PodConnection::kForward) {
     how.callback_hosts = options.kubernetes_callback.hosts;
     how.callback_port = options.kubernetes_callback.port;
   }
@@ -127,7 +141,7 @@ Result<engine::kubernetes::KubernetesOptions> kubernetes_options(const ServeOpti
                            "set kubernetes.local_queue to a LocalQueue of the namespace, as in "
                            "training or {project}"};
   }
-  if (options.kubernetes_connect == "call" && how.callback_hosts.empty()) {
+  if (options.kubernetes_connect == config::PodConnection::kCall && how.callback_hosts.empty()) {
     return base::Error{.code = base::ErrorCode::kInvalid,
                        .what = "kubernetes.connect is call, but kubernetes.callback is not set",
                        .advice =
@@ -190,7 +204,7 @@ Result<std::unique_ptr<engine::Engine>> make_kubernetes_engine(
 }
 
 job::Diagnosis examine_container_engine(const cli::DoctorWish& wish) {
-  return diagnose(
+  return engine::doctor::diagnose(
       engine::doctor::look_at_containers(container_hosts(wish.options), shim_path().parent_path()));
 }
 

@@ -143,7 +143,7 @@ TEST(Server, ReadsItsNodeAndSchedulerOptions) {
   EXPECT_EQ(options.node_pool, "big");
   EXPECT_EQ(options.topology,
             (std::map<std::string, std::string>{{"rack", "r1"}, {"block", "b1"}}));
-  EXPECT_EQ(options.packing, "spread");
+  EXPECT_EQ(options.packing, config::Packing::kSpread);
   EXPECT_EQ(options.stale_grace, std::nullopt);
   EXPECT_EQ(options.forbearance, std::chrono::seconds(3));
   EXPECT_EQ(options.patience, std::chrono::hours(1));

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "config/choices.h"
 #include "job/machine_type.h"
 
 namespace muster::config {
@@ -53,7 +54,7 @@ struct ServeOptions {
   std::optional<std::filesystem::path> store_password_file;
   std::optional<std::filesystem::path> secret_key_file;  ///< unset: secret.key in the state folder
 
-  std::optional<std::filesystem::path> storage_folder;  ///< unset: storage/ in the state folder
+  std::optional<std::filesystem::path> storage_folder;  ///< unset: storage/ in the jobs folder
   /// Tasks of a team server have private folders in place of these.
   std::vector<std::string> shared_folders;
   int64_t workspace_bytes = int64_t{4} << 30;          ///< the maximum size of a job's files
@@ -83,19 +84,19 @@ struct ServeOptions {
 
   // The limits of a task of the process engine, and its home folder.
   /// Or "project": the owner of the home folder of a team's task.
-  std::string task_homes = "user";
-  std::string task_network = "own";  ///< or "shared": the network of a team's gang
-  bool task_internet = true;         ///< where the server can connect a team's gang
+  TaskHomes task_homes = TaskHomes::kOfUser;
+  TaskNetwork task_network = TaskNetwork::kOwn;  ///< of a team's gang
+  bool task_internet = true;                     ///< where the server can connect a team's gang
   std::string task_internet_range = "10.213.0.0/16";
   std::vector<std::string> task_internet_refused{"169.254.0.0/16", "168.63.129.16/32",
                                                  "100.100.100.200/32"};
-  std::vector<std::string> task_nameservers;  ///< of a team's gang; empty: the machine's
-  std::string task_accounts = "auto";         ///< or "own", "shared": whose ids a team's tasks have
+  std::vector<std::string> task_nameservers;         ///< of a team's gang; empty: the machine's
+  TaskAccounts task_accounts = TaskAccounts::kAuto;  ///< whose ids a team's tasks have
   /// Each user gets a range of these; unset: 1879048192:65536000.
   std::optional<IdSpan> task_subids;
   bool task_user_namespaces = false;  ///< tasks of a team may make user namespaces
-  std::string task_cpu = "shares";    ///< or "bind" or "none": the effect of a claim of CPUs
-  std::string task_devices = "own";   ///< or "all": the devices that a team's tasks open
+  TaskCpu task_cpu = TaskCpu::kShares;
+  TaskDevices task_devices = TaskDevices::kOwn;
   std::optional<int>
       task_processes;       ///< unset: depends on the machine for a team, otherwise no limit
   int task_open_files = 0;  ///< 0, here and below: no limit
@@ -103,7 +104,7 @@ struct ServeOptions {
   int64_t task_scratch_bytes = 0;
 
   int64_t log_quota = int64_t{1} << 30;  ///< bytes of one task's log; 0: no limit
-  std::string log_format = "text";       ///< or "json"
+  base::LogFormat log_format = base::LogFormat::kText;
   bool log_requests = false;
 
   std::optional<std::chrono::milliseconds> idle_exit;  ///< unset: run until stopped
@@ -133,8 +134,8 @@ struct ServeOptions {
   std::vector<std::string> slurm_token_command;  ///< prints a token; empty: `scontrol token`
   CallbackAddress slurm_callback;
   std::string slurm_callback_bind = "0.0.0.0";
-  std::string slurm_shared = "auto";  ///< or "yes", "no": whether nodes see the jobs folder
-  std::string slurm_node_folder;      ///< the folder on the nodes; empty: a folder in their /tmp
+  NodeSharing slurm_shared = NodeSharing::kAuto;
+  std::string slurm_node_folder;  ///< the folder on the nodes; empty: a folder in their /tmp
   /// The folder of Muster's programs on nodes; empty: the same as here.
   std::string slurm_programs;
   int slurm_tasks_per_node = 1;
@@ -150,12 +151,12 @@ struct ServeOptions {
   // Kubernetes.
   std::optional<std::filesystem::path> kubernetes_kubeconfig;  ///< unset: the usual places
   std::string kubernetes_context;                              ///< empty: the current one
-  std::string kubernetes_namespace;         ///< of the pods; empty: that of the context
-  std::string kubernetes_connect = "auto";  ///< or "forward", "call": how pods and server connect
-  CallbackAddress kubernetes_callback;      ///< at which pods call the server
+  std::string kubernetes_namespace;  ///< of the pods; empty: that of the context
+  PodConnection kubernetes_connect = PodConnection::kAuto;
+  CallbackAddress kubernetes_callback;  ///< at which pods call the server
   std::string kubernetes_node_image = "muster-node";
-  std::string kubernetes_programs = "auto";   ///< or "volume", "copy": how pods get them
-  std::string kubernetes_user = "1000:1000";  ///< default user of tasks
+  PodPrograms kubernetes_programs = PodPrograms::kAuto;
+  std::string kubernetes_user = "1000:1000";                    ///< default user of tasks
   std::map<std::string, std::string> kubernetes_gpu_resources;  ///< model -> resource
   std::map<std::string, std::string> kubernetes_topology;       ///< level -> label
   std::string kubernetes_pool_label = "muster.dev/pool";
@@ -164,8 +165,8 @@ struct ServeOptions {
       kubernetes_artifacts_class;  ///< of volumes that the tasks of a job share; empty: none
   int64_t kubernetes_artifacts_bytes = int64_t{10} << 30;
   std::string kubernetes_cluster_domain = "cluster.local";
-  std::string kubernetes_queue = "muster";  ///< or "default", "kueue": what decides when jobs run
-  std::string kubernetes_local_queue;       ///< of Kueue
+  PodQueue kubernetes_queue = PodQueue::kMuster;
+  std::string kubernetes_local_queue;  ///< of Kueue
   std::string kubernetes_priority_class;
   std::string kubernetes_runtime_class;
   std::vector<std::string> kubernetes_pull_secrets;
@@ -193,7 +194,7 @@ struct ServeOptions {
   std::chrono::milliseconds notify_longest_pause{3'600'000};
   std::chrono::milliseconds notify_give_up_after{24 * 3'600'000};
 
-  std::string packing = "fragmentation";  ///< or "pack", "spread"
+  Packing packing = Packing::kFragmentation;
   /// The time that a gang may run below its minimum; unset: no limit.
   std::optional<std::chrono::milliseconds> stale_grace{60'000};
   /// The time before jobs are evicted for a new gang.

@@ -153,7 +153,7 @@ std::vector<Fault> faults_of_hosts(const ServeOptions& options) {
 std::vector<Fault> faults_of_internet_range(const ServeOptions& options) {
   constexpr int kSmallest = 30;
   const bool is_used = options.engine == "process" && !options.listen.empty() &&
-                       options.task_network == "own" && options.task_internet;
+                       options.task_network == TaskNetwork::kOwn && options.task_internet;
   const std::string& range = options.task_internet_range;
   const auto bits = base::number_of<int>(std::string_view(range).substr(range.find('/') + 1));
   if (!is_used || !bits || *bits <= kSmallest) return {};

@@ -33,16 +33,6 @@ void read_object_names(const KeyValue& value, std::vector<std::string>& target) 
   target = std::move(names);
 }
 
-void read_connect(const KeyValue& value, std::string& target) {
-  std::string text;
-  read_filled_text(value, text);
-  if (text.empty()) return;
-  if (text != "auto" && text != "forward" && text != "call") {
-    return add_fault(value, "'" + text + "' is neither auto, forward nor call");
-  }
-  target = std::move(text);
-}
-
 /// Names of claims, and "secret:NAME" and "configmap:NAME".
 void read_claims(const KeyValue& value, std::vector<std::string>& target) {
   std::vector<std::string> names;
@@ -53,26 +43,6 @@ void read_claims(const KeyValue& value, std::vector<std::string>& target) {
     add_fault(value, "'" + name + "' is not the name of a claim, secret:NAME or configmap:NAME");
   }
   target = std::move(names);
-}
-
-void read_programs(const KeyValue& value, std::string& target) {
-  std::string text;
-  read_filled_text(value, text);
-  if (text.empty()) return;
-  if (text != "auto" && text != "volume" && text != "copy") {
-    return add_fault(value, "'" + text + "' is neither auto, volume nor copy");
-  }
-  target = std::move(text);
-}
-
-void read_queue(const KeyValue& value, std::string& target) {
-  std::string text;
-  read_filled_text(value, text);
-  if (text.empty()) return;
-  if (text != "muster" && text != "default" && text != "kueue") {
-    return add_fault(value, "'" + text + "' is neither muster, default nor kueue");
-  }
-  target = std::move(text);
 }
 
 /// The name of a LocalQueue, or a pattern with {project}.
@@ -164,14 +134,14 @@ ServerKeys reaching() {
            .fallback = "the namespace of the context",
            .help = "namespace of the pods"},
           &ServeOptions::kubernetes_namespace, read_object_name),
-      key({.name = "kubernetes.connect",
+      choice(
+          {.name = "kubernetes.connect",
            .flag = "--kubernetes-connect",
            .type = "how",
            .fallback = "auto: call if kubernetes.callback is set, otherwise forward",
            .help = "how the server and its pods connect: forward (the server connects to each pod "
-                   "through the API server) or call (pods connect to kubernetes.callback)",
-           .choices = {"auto", "forward", "call"}},
-          &ServeOptions::kubernetes_connect, read_connect),
+                   "through the API server) or call (pods connect to kubernetes.callback)"},
+          &ServeOptions::kubernetes_connect),
       key({.name = "kubernetes.callback",
            .flag = "--kubernetes-callback",
            .type = "HOST,...:PORT",
@@ -197,14 +167,14 @@ ServerKeys pods() {
            .fallback = "muster-node",
            .help = "image with muster-node, from which each pod gets Muster's programs"},
           &ServeOptions::kubernetes_node_image, read_filled_text),
-      key({.name = "kubernetes.programs",
+      choice(
+          {.name = "kubernetes.programs",
            .flag = "--kubernetes-programs",
            .type = "how",
            .fallback = "auto: volume on nodes with kubelet 1.35 and containerd 2.1, otherwise copy",
            .help = "how pods get Muster's programs: volume (the image is mounted) or copy (by an "
-                   "init container)",
-           .choices = {"auto", "volume", "copy"}},
-          &ServeOptions::kubernetes_programs, read_programs),
+                   "init container)"},
+          &ServeOptions::kubernetes_programs),
       key({.name = "kubernetes.user",
            .flag = "--kubernetes-user",
            .type = "UID[:GID]",
@@ -260,15 +230,14 @@ ServerKeys pods() {
 /// The scheduler of jobs.
 ServerKeys queueing() {
   return {
-      key({.name = "kubernetes.queue",
-           .flag = "--kubernetes-queue",
-           .type = "queue",
-           .fallback = "muster",
-           .help =
-               "what decides when and where jobs run: muster (Muster's scheduler), default (the "
-               "cluster's scheduler) or kueue",
-           .choices = {"muster", "default", "kueue"}},
-          &ServeOptions::kubernetes_queue, read_queue),
+      choice({.name = "kubernetes.queue",
+              .flag = "--kubernetes-queue",
+              .type = "queue",
+              .fallback = "muster",
+              .help =
+                  "what decides when and where jobs run: muster (Muster's scheduler), default (the "
+                  "cluster's scheduler) or kueue"},
+             &ServeOptions::kubernetes_queue),
       key({.name = "kubernetes.local_queue",
            .flag = "--kubernetes-local-queue",
            .type = "name",

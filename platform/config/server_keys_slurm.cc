@@ -52,7 +52,7 @@ ServerKeys meeting() {
            .type = "auto, yes or no",
            .fallback = "auto: each node checks",
            .help = "whether nodes share the folder of the jobs, by NFS for example",
-           .choices = {"auto", "yes", "no"}},
+           .choices = choices_of<NodeSharing>()},
           &ServeOptions::slurm_shared, read_sharing),
       key({.name = "slurm.node_folder",
            .flag = "--slurm-node-folder",

@@ -396,28 +396,8 @@ void read_size(const KeyValue& value, int64_t& target) {
   target = *parsed;
 }
 
-void read_log_format(const KeyValue& value, std::string& target) {
-  read_word(value, {"text", "json"}, target);
-}
-
-void read_packing(const KeyValue& value, std::string& target) {
-  read_word(value, {"fragmentation", "pack", "spread"}, target);
-}
-
 void read_engine(const KeyValue& value, std::string& target) {
   read_word(value, {"process", "container", "slurm", "kubernetes"}, target);
-}
-
-void read_homes(const KeyValue& value, std::string& target) {
-  read_word(value, {"user", "project"}, target);
-}
-
-void read_task_network(const KeyValue& value, std::string& target) {
-  read_word(value, {"own", "shared"}, target);
-}
-
-void read_task_accounts(const KeyValue& value, std::string& target) {
-  read_word(value, {"auto", "own", "shared"}, target);
 }
 
 void read_id_span(const KeyValue& value, std::optional<IdSpan>& target) {
@@ -443,14 +423,6 @@ void read_id_span(const KeyValue& value, std::optional<IdSpan>& target) {
     return add_fault(value, "ends beyond 2147483648");
   }
   target = IdSpan{.first = static_cast<uint32_t>(*first), .count = static_cast<uint32_t>(*count)};
-}
-
-void read_task_cpu(const KeyValue& value, std::string& target) {
-  read_word(value, {"shares", "bind", "none"}, target);
-}
-
-void read_task_devices(const KeyValue& value, std::string& target) {
-  read_word(value, {"own", "all"}, target);
 }
 
 void read_topology(const KeyValue& value, std::map<std::string, std::string>& target) {

@@ -82,15 +82,8 @@ void read_time_or_forever(const KeyValue& value, std::optional<std::chrono::mill
 void read_count_or_all(const KeyValue& value, std::optional<int>& target);
 void read_size_or_all(const KeyValue& value, std::optional<int64_t>& target);
 
-void read_log_format(const KeyValue& value, std::string& target);
-void read_packing(const KeyValue& value, std::string& target);
 void read_engine(const KeyValue& value, std::string& target);
-void read_homes(const KeyValue& value, std::string& target);
-void read_task_network(const KeyValue& value, std::string& target);
-void read_task_accounts(const KeyValue& value, std::string& target);
 void read_id_span(const KeyValue& value, std::optional<IdSpan>& target);
-void read_task_cpu(const KeyValue& value, std::string& target);
-void read_task_devices(const KeyValue& value, std::string& target);
 /// A map of levels, or "rack=r1,block=b1".
 void read_topology(const KeyValue& value, std::map<std::string, std::string>& target);
 /// A map from names to URLs, or "gpu-1=ssh://gpu-1,gpu-2=ssh://gpu-2". The engine checks the URLs.
@@ -114,7 +107,7 @@ void read_default_account(const KeyValue& value, std::string& target);
 void read_callback(const KeyValue& value, CallbackAddress& target);
 /// An address of this machine.
 void read_bind_address(const KeyValue& value, std::string& target);
-void read_sharing(const KeyValue& value, std::string& target);
+void read_sharing(const KeyValue& value, NodeSharing& target);
 /// An absolute path on the nodes that is safe in a shell script.
 void read_node_path(const KeyValue& value, std::string& target);
 /// A map from projects to accounts, or "vision=lab1,speech=lab2".
@@ -135,6 +128,26 @@ ServerKey key(ServerKey about, Value ServeOptions::* member,
   };
   about.copy = [member](const ServeOptions& from, ServeOptions& to) { to.*member = from.*member; };
   return about;
+}
+
+/// The words of words_of(Choice()).
+template <class Choice>
+std::vector<std::string> choices_of() {
+  const auto words = words_of(Choice());
+  return {words.begin(), words.end()};
+}
+
+template <class Choice>
+void read_one_of(const KeyValue& value, Choice& target) {
+  const auto index = record::read_choice(value.input, choices_of<Choice>());
+  if (index) target = static_cast<Choice>(*index);
+}
+
+/// A key whose value is one of a few words (choices.h).
+template <class Choice>
+ServerKey choice(ServerKey about, Choice ServeOptions::* member) {
+  about.choices = choices_of<Choice>();
+  return key(std::move(about), member, read_one_of<Choice>);
 }
 
 /// The keys for Slurm (server_keys_slurm.cc).

@@ -204,15 +204,15 @@ void read_bind_address(const KeyValue& value, std::string& target) {
   target = *text;
 }
 
-void read_sharing(const KeyValue& value, std::string& target) {
+void read_sharing(const KeyValue& value, NodeSharing& target) {
   const auto text = filled_text_of(value);
   if (!text) return;
   // In YAML, yes and true are the same, and so are no and false.
-  const std::string word = *text == "true" ? "yes" : *text == "false" ? "no" : *text;
-  if (word != "auto" && word != "yes" && word != "no") {
-    return add_fault(value, "'" + *text + "' is neither auto, yes nor no");
-  }
-  target = word;
+  const std::string_view word = *text == "true" ? "yes" : *text == "false" ? "no" : *text;
+  const auto words = words_of(NodeSharing());
+  const auto* const found = std::find(words.begin(), words.end(), word);
+  if (found == words.end()) return add_fault(value, "'" + *text + "' is neither auto, yes nor no");
+  target = static_cast<NodeSharing>(found - words.begin());
 }
 
 void read_node_path(const KeyValue& value, std::string& target) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/hash.h"
+
 namespace muster::page {
 
 const PageFile* find_page_file(std::string_view path) {
@@ -30,14 +32,9 @@ std::string_view content_type_of(std::string_view path) {
   return "application/octet-stream";
 }
 
-// FNV-1a: the files come from the program itself, so no attacker can choose colliding ones.
+// The files are part of the program, so no attacker can choose two with the same hash.
 std::string etag_of(const PageFile& file) {
-  uint64_t hash = 14695981039346656037U;
-  for (const char byte : file.gzip) {
-    hash ^= static_cast<unsigned char>(byte);
-    hash *= 1099511628211U;
-  }
-  return "\"" + std::to_string(hash) + "\"";
+  return "\"" + std::to_string(base::fnv_1a(file.gzip)) + "\"";
 }
 
 }  // namespace muster::page

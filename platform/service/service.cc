@@ -43,10 +43,6 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
-base::LogFormat log_format_of(const config::ServeOptions& options) {
-  return options.log_format == "json" ? base::LogFormat::kJson : base::LogFormat::kText;
-}
-
 class Service {
  public:
   Service(const config::ServeOptions& options, const config::ReadAgain& read_again,
@@ -56,7 +52,7 @@ class Service {
   Result<void> run() {
     const base::UniqueFd signals = watch_signals();
     notify_socket_ = take_notify_socket();
-    base::set_log_format(log_format_of(options_));
+    base::set_log_format(options_.log_format);
     MUSTER_CHECK(open());
     const auto heard =
         loop_.when_readable(signals.get(), [this, &signals] { hear(signals.get()); });
@@ -187,7 +183,7 @@ class Service {
       return;
     }
     warn_of_accounts();
-    if (options_.task_network == "shared") {
+    if (options_.task_network == config::TaskNetwork::kShared) {
       base::log_warning("jobs share the machine's network: they reach each other's ports");
     }
     if (gaps().any()) {
@@ -274,7 +270,6 @@ class Service {
   }
 
   Result<void> start_leading() {
-    MUSTER_TRY(const auto scheduling, scheduler_options(options_));
     MUSTER_TRY(const NotifySettings notifying, notify_settings(options_));
     MUSTER_CHECK(check_engine(jobs_folder_, options_.engine, *store_.store));
     MUSTER_TRY(auto engine, makers_.make_engine(loop_, jobs_folder_, options_));
@@ -284,6 +279,36 @@ class Service {
     trees_ = std::make_unique<workspace::TreeStore>(
         config::trees_folder(jobs_folder_),
         workspace::TreeLimits{.tree_bytes = options_.workspace_bytes, .unused_bytes = unused});
+    leader_ = std::make_unique<Leader>(Leader::Dependencies{.loop = loop_,
+                                                            .store = *store_.store,
+                                                            .leadership = store_.leadership,
+                                                            .address = address_,
+                                                            .engine = std::move(engine),
+                                                            .clock = clock_,
+                                                            .random = random_,
+                                                            .box = *box_,
+                                                            .trees = *trees_,
+                                                            .lost = [this] { lost_the_lead(); },
+                                                            .leave = [this] { leave(); },
+                                                            .door = page_port_.get()},
+                                       site_facts(), scheduler_options(options_), own_app_options(),
+                                       notifying);
+    leader_->set_retention(retention_rules(options_));
+    MUSTER_CHECK(leader_->take_up());
+    // Not before: a server that is refused must leave no note in a folder of other jobs.
+    MUSTER_CHECK(note_engine(jobs_folder_, options_.engine));
+    door_.let_answer(leader_->handler(), leader_->gate());
+    if (store_.leadership != nullptr) {
+      base::log_info("leads, as " + address_);
+      show_role(true);
+      notify(notify_socket_, "STATUS=leads");
+      look_again();
+    }
+    return {};
+  }
+
+  /// What the checks of submitted jobs know about this server.
+  control::SiteFacts site_facts() {
     control::SiteFacts site = makers_.site;
     site.images = options_.images;
     site.containers = {.is_shared = !options_.listen.empty(),
@@ -312,31 +337,7 @@ class Service {
       return Result<void>();
     };
     site.project_gone = [this](const std::string& project) { forget_files_of(project); };
-    leader_ = std::make_unique<Leader>(Leader::Dependencies{.loop = loop_,
-                                                            .store = *store_.store,
-                                                            .leadership = store_.leadership,
-                                                            .address = address_,
-                                                            .engine = std::move(engine),
-                                                            .clock = clock_,
-                                                            .random = random_,
-                                                            .box = *box_,
-                                                            .trees = *trees_,
-                                                            .lost = [this] { lost_the_lead(); },
-                                                            .leave = [this] { leave(); },
-                                                            .door = page_port_.get()},
-                                       site, scheduling, own_app_options(), notifying);
-    leader_->set_retention(retention_rules(options_));
-    MUSTER_CHECK(leader_->take_up());
-    // Not before: a server that is refused must leave no note in a folder of other jobs.
-    MUSTER_CHECK(note_engine(jobs_folder_, options_.engine));
-    door_.let_answer(leader_->handler(), leader_->gate());
-    if (store_.leadership != nullptr) {
-      base::log_info("leads, as " + address_);
-      show_role(true);
-      notify(notify_socket_, "STATUS=leads");
-      look_again();
-    }
-    return {};
+    return site;
   }
 
   void show_role(bool leads) {
@@ -422,7 +423,7 @@ class Service {
     if (const auto noted = config::note_origin(paths_.server_origin(), origin()); !noted) {
       base::log_warning(noted.error().to_string());
     }
-    base::set_log_format(log_format_of(options_));
+    base::set_log_format(options_.log_format);
     server_->set_limits(http_limits(options_));
     if (leader_) {
       leader_->set_options(own_app_options());

@@ -15,6 +15,18 @@ namespace muster::service {
 
 namespace {
 
+schedule::Packing packing_of(config::Packing setting) {
+  switch (setting) {
+    case config::Packing::kFragmentation:
+      return schedule::Packing::kFragmentation;
+    case config::Packing::kPack:
+      return schedule::Packing::kPack;
+    case config::Packing::kSpread:
+      return schedule::Packing::kSpread;
+  }
+  return {};
+}
+
 using base::Error;
 using base::ErrorCode;
 using base::Result;
@@ -77,7 +89,8 @@ Result<NotifySettings> notify_settings(const config::ServeOptions& options) {
 control::SeparationGaps separation_gaps(const config::ServeOptions& options, bool tasks_are_root) {
   const bool is_team = !options.listen.empty() && options.engine == "process";
   if (!is_team || options.trust_each_other) return {};
-  return {.is_root = tasks_are_root, .shares_network = options.task_network == "shared"};
+  return {.is_root = tasks_are_root,
+          .shares_network = options.task_network == config::TaskNetwork::kShared};
 }
 
 control::RetentionRules retention_rules(const config::ServeOptions& options) {
@@ -86,22 +99,12 @@ control::RetentionRules retention_rules(const config::ServeOptions& options) {
           .keep_bytes = options.keep_bytes};
 }
 
-Result<schedule::Options> scheduler_options(const config::ServeOptions& options) {
-  using schedule::Packing;
-  const std::map<std::string, Packing> packings{{"fragmentation", Packing::kFragmentation},
-                                                {"pack", Packing::kPack},
-                                                {"spread", Packing::kSpread}};
-  const auto packing = packings.find(options.packing);
-  if (packing == packings.end()) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .what = "invalid packing '" + options.packing + "'",
-                 .advice = "use fragmentation, pack or spread"};
-  }
-  return schedule::Options{.packing = packing->second,
-                           .stale_grace = options.stale_grace,
-                           .decay = options.decay,
-                           .patience = options.patience,
-                           .forbearance = options.forbearance};
+schedule::Options scheduler_options(const config::ServeOptions& options) {
+  return {.packing = packing_of(options.packing),
+          .stale_grace = options.stale_grace,
+          .decay = options.decay,
+          .patience = options.patience,
+          .forbearance = options.forbearance};
 }
 
 Result<std::string> store_place(const config::ServeOptions& options, const config::Paths& paths) {

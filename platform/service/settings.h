@@ -43,8 +43,7 @@ control::SeparationGaps separation_gaps(const config::ServeOptions& options, boo
 
 control::RetentionRules retention_rules(const config::ServeOptions& options);
 
-/// kInvalid: an unknown packing.
-base::Result<schedule::Options> scheduler_options(const config::ServeOptions& options);
+schedule::Options scheduler_options(const config::ServeOptions& options);
 
 /// The file or the URL of the store. The URL contains the present password and must not be shown.
 base::Result<std::string> store_place(const config::ServeOptions& options,

@@ -50,7 +50,7 @@ slurm:
   EXPECT_EQ(options.slurm_callback,
             (config::CallbackAddress{.hosts = {"head", "10.0.0.1"}, .port = 7445}));
   EXPECT_EQ(options.slurm_callback_bind, "10.0.0.1");
-  EXPECT_EQ(options.slurm_shared, "yes");
+  EXPECT_EQ(options.slurm_shared, config::NodeSharing::kYes);
   EXPECT_EQ(options.slurm_node_folder, "/scratch/muster");
   EXPECT_EQ(options.slurm_programs, "/opt/muster/libexec");
   EXPECT_EQ(options.slurm_tasks_per_node, 2);
@@ -78,7 +78,7 @@ TEST(SlurmOfAServer, IsSetByFlagsToo) {
   EXPECT_EQ(options.engine, "slurm");
   EXPECT_EQ(options.slurm_rest, "http://[fd00::1]:6820");
   EXPECT_EQ(options.slurm_callback, (config::CallbackAddress{.port = 7445}));
-  EXPECT_EQ(options.slurm_shared, "no");
+  EXPECT_EQ(options.slurm_shared, config::NodeSharing::kNo);
   EXPECT_EQ(options.slurm_accounts.at("speech"), "lab2");
   EXPECT_EQ(options.slurm_default_account, "rest");
   EXPECT_EQ(options.slurm_job_accounts, (std::vector<std::string>{"lab1", "lab2"}));

@@ -60,12 +60,12 @@ scheduler: {packing: spread, stale_grace: never, decay: 0.5}
   EXPECT_EQ(options.body_bytes, 1 << 20);
   EXPECT_EQ(options.connections, 50);
   EXPECT_EQ(options.request_timeout, std::chrono::seconds(10));
-  EXPECT_EQ(options.log_format, "json");
+  EXPECT_EQ(options.log_format, base::LogFormat::kJson);
   EXPECT_TRUE(options.log_requests);
   EXPECT_EQ(options.declared_gpus, "4:A100:80G");
   EXPECT_EQ(options.topology,
             (std::map<std::string, std::string>{{"block", "b1"}, {"rack", "r1"}}));
-  EXPECT_EQ(options.packing, "spread");
+  EXPECT_EQ(options.packing, config::Packing::kSpread);
   EXPECT_EQ(options.stale_grace, std::nullopt);
   EXPECT_EQ(options.decay, 0.5);
 }
@@ -183,7 +183,7 @@ TEST(ServerConfig, RefusesARangeWithoutAnAddressForAJobWhereTheRangeIsUsed) {
             "'10.213.240.0/31' has no address for a job: give a network of /30 or larger");
 
   config::ServeOptions shared = options;
-  shared.task_network = "shared";
+  shared.task_network = config::TaskNetwork::kShared;
   EXPECT_TRUE(config::contradictions(shared).empty());
   config::ServeOptions slurm = options;
   slurm.engine = "slurm";
@@ -272,7 +272,7 @@ TEST(ServerConfig, ReadsTheIdsOfUsers) {
       config::read_server_config("tasks: {subids: '1900000000:131072', accounts: own}");
 
   EXPECT_EQ(options.task_subids, (config::IdSpan{.first = 1'900'000'000, .count = 131'072}));
-  EXPECT_EQ(options.task_accounts, "own");
+  EXPECT_EQ(options.task_accounts, config::TaskAccounts::kOwn);
 }
 
 TEST(ServerConfig, SurvivesAYamlBomb) {
@@ -338,7 +338,7 @@ TEST(ServerConfig, AppliesTheReloadableKeysAtAReload) {
   const config::ServeOptions now = config::with_reloaded(before, after);
   EXPECT_EQ(now.listen, "a:1");
   EXPECT_EQ(now.request_rate, 6);
-  EXPECT_EQ(now.log_format, "json");
+  EXPECT_EQ(now.log_format, base::LogFormat::kJson);
 }
 
 TEST(ServerConfig, HasChangedWhenItsFileIsWrittenOrRemoved) {

@@ -7,13 +7,16 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "cli/connection/connection.h"
 #include "config/server_config.h"
 #include "config/test_server_config.h"
+#include "record/value.h"
 
 namespace muster::cli::server {
 
@@ -103,6 +106,31 @@ TEST(ServerKeys, NameEachOfTheirChoices) {
   }
 }
 
+/// Sets one key to a text, in otherwise default options.
+config::ServeOptions with_value(const config::ServerKey& key, const std::string& text) {
+  config::ServeOptions options;
+  const auto value = record::ValueTree::of(nlohmann::json(text));
+  const record::Path path(key.name);
+  std::vector<base::Fault> faults;
+  key.read({record::Input{value.root(), path, faults, record::Form::kHuman}, "/"}, options);
+  EXPECT_TRUE(faults.empty()) << key.name << ": " << text;
+  return options;
+}
+
+TEST(ServerKeys, HaveTheDefaultsThatTheyName) {
+  // Their default is not in the options: other code chooses it where nothing is set.
+  const std::set<std::string> chosen_elsewhere{"state_dir", "tasks.subids",
+                                               "kubernetes.gpu_resources"};
+  for (const config::ServerKey& key : config::server_keys()) {
+    // "auto: own where the server can"; a default in several words is a description, not a value.
+    const std::string value =
+        key.choices.empty() ? key.fallback : key.fallback.substr(0, key.fallback.find(':'));
+    const bool is_value = value.find(' ') == std::string::npos && value != "none";
+    if (!is_value || chosen_elsewhere.contains(key.name)) continue;
+    EXPECT_TRUE(key.same(with_value(key, value), config::ServeOptions())) << key.name;
+  }
+}
+
 /// "| `listen` | address | the unix socket only | `--listen` | no | TLS address |"
 std::string row_of(const config::ServerKey& key) {
   std::string flag = key.flag.empty() ? "" : "`" + key.flag + "`";
@@ -145,8 +173,10 @@ TEST(PackagedConfig, IsValidAsItIsAndWithEveryKeyUncommented) {
   const std::string all = uncommented(text);
   EXPECT_EQ(config::server_config_faults(all), "") << all;
   for (const config::ServerKey& key : config::server_keys()) {
-    const std::string last = key.name.substr(key.name.find('.') + 1) + ":";
-    EXPECT_NE(all.find(last), std::string::npos) << "the example lacks " << key.name;
+    const bool is_in_group = key.name.find('.') != std::string::npos;
+    const std::string line = (is_in_group ? "\n  " : "\n") +
+                             key.name.substr(is_in_group ? key.name.find('.') + 1 : 0) + ":";
+    EXPECT_NE(all.find(line), std::string::npos) << "the example lacks " << key.name;
   }
 }
 
