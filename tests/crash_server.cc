@@ -1,5 +1,5 @@
-// A server that kills itself with SIGKILL right after its N-th commit, for e2e_crash_points.py. It is
-// wired like main.cc, except for the store.
+// A server that kills itself with SIGKILL right after its N-th commit, for e2e_crash_points.py. It has
+// the process engine in its default settings.
 //
 //   crash_server SHIM
 //

@@ -286,6 +286,12 @@ class MusterTest(unittest.TestCase):
         return muster
 
 
+def programs_below(home):
+    """The names that a task finds in its home in any case: that of the folder with Muster's programs, if they are
+    somewhere below the home of the account."""
+    return [BUILD.relative_to(home).parts[0]] if BUILD.is_relative_to(home) else []
+
+
 def tls_port(server):
     """The TLS port of a server that is ready: its log contains it."""
     return int(re.search(r"serves on https://127\.0\.0\.1:(\d+)", server.errors).group(1))
