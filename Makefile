@@ -201,7 +201,7 @@ fuzz: deps-fuzz ## run the fuzzer of every parser for FUZZ_SECONDS (20) each
 	@cmake --build --preset fuzz
 	@scripts/fuzz.sh
 
-bench: bench-launch bench-throughput bench-scheduler bench-collective bench-api bench-logs ## run every benchmark
+bench: bench-launch bench-throughput bench-scheduler bench-collective bench-api bench-logs ## run the six benchmarks that need neither containers nor a cluster
 
 # BENCH_FLAGS: --rounds N, --account NAME [--no-groups], names of attacks.
 bench-tenants: build ## how much a hostile job slows down another tenant's job and the server (as root)
