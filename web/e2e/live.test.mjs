@@ -160,6 +160,22 @@ test('a page whose requests failed once is complete without a change and without
   await shaky.context().close();
 });
 
+test('a page follows a change of the roles of its user', async () => {
+  const linus = await team.user('linus', 'default', 'viewer');
+  const other = await open_page(browser, team);
+  await log_in(other, team, linus, '/projects');
+  await other.getByRole('cell', {name: 'viewer', exact: true}).waitFor();
+  const make = other.getByRole('button', {name: 'New project'});
+  assert.equal(await make.count(), 0);
+  await team.api('PATCH', '/v1/users/linus', {server_role: 'admin'});
+  await make.waitFor();
+  await other.getByRole('cell', {name: 'admin', exact: true}).waitFor();
+  await team.api('PATCH', '/v1/users/linus', {server_role: 'none'});
+  await make.waitFor({state: 'detached'});
+  assert.deepEqual(other.faults, []);
+  await other.context().close();
+});
+
 test('the list of jobs is complete after all of its first requests have failed', async () => {
   const done = await team.submit(job('done-too', ['true']));
   await team.ended(done.id);

@@ -210,11 +210,24 @@ test('a user sees nothing of another project', async () => {
 });
 
 test('the list follows changes and keeps selection, focus and scroll', async () => {
-  const page = await open_page(browser, team);
+  // A low window, in which the list is longer than its view.
+  const page = await open_page(browser, team, {height: 520});
   await log_in(page, team, tokens.ada, '/jobs');
   const box = page.getByRole('checkbox', {name: 'Select train'});
   await box.check();
-  await page.getByRole('link', {name: 'broken'}).focus();
+  const broken = page.getByRole('link', {name: 'broken'});
+  await broken.focus();
+  const list = page.getByRole('region', {name: 'Jobs', exact: true});
+  const scroll = (to) =>
+    list.evaluate((region, top) => {
+      if (top !== undefined) region.scrollTop = top;
+      return region.scrollTop;
+    }, to);
+  assert.equal(await scroll(96), 96);
+  // The row at the top of the view is laid out again.
+  await settled(page);
+  const place = () => broken.evaluate((link) => Math.round(link.getBoundingClientRect().top));
+  const before = await place();
   const fresh = await team.submit({name: 'fresh', project: 'vision-a', command: ['sleep', '1000']});
   await page.getByRole('link', {name: 'fresh'}).waitFor();
   await page
@@ -223,6 +236,9 @@ test('the list follows changes and keeps selection, focus and scroll', async () 
     .waitFor();
   assert.ok(await box.isChecked());
   assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'broken');
+  // The new row above has a height of 32.
+  assert.equal(await scroll(), 128);
+  assert.equal(await place(), before);
   await box.uncheck();
   await page.getByRole('checkbox', {name: 'Select fresh'}).check();
   await page.getByRole('checkbox', {name: 'Select broken'}).check();

@@ -175,6 +175,8 @@ test('jobs of the list are suspended, resumed, stopped, run again and deleted to
 });
 
 test('the list is sorted and filtered by each of its filters, and the address has them', async () => {
+  const elsewhere = await team.submit(job('elsewhere', 'true', {project: 'default'}));
+  await team.ended(elsewhere.id);
   await open('/jobs');
   const shown = async () => (await page.locator('.vt tbody tr th').allInnerTexts()).map((each) => each.trim());
   await page.getByRole('button', {name: 'Name'}).click();
@@ -185,16 +187,31 @@ test('the list is sorted and filtered by each of its filters, and the address ha
   await until(async () => (await shown())[0] === 'two');
   assert.equal(await page.locator('th[aria-sort]').count(), 1);
 
+  await open('/jobs');
+  const all = await shown();
+  assert.ok(all.includes('elsewhere'));
   for (const [label, value, name, expected] of [
     ['Kind', 'torch', 'kind', ['long', 'two']],
-    ['Project', 'vision-a', 'project', null],
-    ['Time', '1h', 'within', null],
+    ['Project', 'vision-a', 'project', all.filter((each) => each !== 'elsewhere')],
+    ['Project', 'default', 'project', ['elsewhere']],
   ]) {
     await open('/jobs');
     await page.getByRole('combobox', {name: label}).selectOption(value);
-    if (expected) await until(async () => JSON.stringify(await shown()) === JSON.stringify(expected));
+    await until(async () => JSON.stringify(await shown()) === JSON.stringify(expected));
     assert.equal(new URL(page.url()).searchParams.get(name), value);
   }
+  await team.api('DELETE', `/v1/jobs/${elsewhere.id}`);
+  // No job is older than an hour: the request has the filter, and the list has all jobs.
+  await open('/jobs');
+  const [request] = await Promise.all([
+    page.waitForRequest((each) => new URL(each.url()).searchParams.has('submitted_after')),
+    page.getByRole('combobox', {name: 'Time'}).selectOption('1h'),
+  ]);
+  const hour_ago = Date.now() - 3600e3;
+  const after = Date.parse(new URL(request.url()).searchParams.get('submitted_after'));
+  assert.ok(Math.abs(after - hour_ago) < 300e3, `${after} instead of ${hour_ago}`);
+  await until(async () => (await shown()).length === all.length - 1);
+  assert.equal(new URL(page.url()).searchParams.get('within'), '1h');
   await open('/jobs');
   await page.getByRole('textbox', {name: 'Label'}).fill('set=bulk');
   await until(async () => (await shown()).every((each) => each.startsWith('bulk-')) && (await shown()).length === 3);

@@ -103,8 +103,11 @@ async function start(): Promise<void> {
   if (path.value === '/') navigate('/overview', {replace: true});
   await logged_in;
   // The first view is opened after the stream: it would repeat all requests that precede the stream.
-  const live = start_live();
-  load_session().catch((fault) => toast(error_text(fault), 'error'));
+  const load = () => {
+    load_session().catch((fault) => toast(error_text(fault), 'error'));
+  };
+  const live = start_live(load);
+  load();
   await live;
   render(
     <Shell>

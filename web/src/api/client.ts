@@ -2,7 +2,8 @@
 // carry a header that a foreign page cannot send.
 //
 // An error is a Failure with the sentences of the server's problem details. A request whose session has
-// ended waits for a new login and is then sent again, so that a form keeps its input.
+// ended waits for a new login and is then sent again, so that a form keeps its input. A request that the
+// server refused because of its rate limit is sent again after the time that the server asked for.
 import {signal} from '@preact/signals';
 import type {Fault, Problem} from './types';
 
@@ -39,6 +40,21 @@ export function logged_in(): void {
   for (const wake of all) wake();
 }
 
+/** Resolves after a time, or rejects when the request is aborted. */
+function pause(ms: number, abort?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(new DOMException('aborted', 'AbortError'));
+    };
+    const timer = setTimeout(() => {
+      abort?.removeEventListener('abort', stop);
+      resolve();
+    }, ms);
+    abort?.addEventListener('abort', stop);
+  });
+}
+
 function wait_for_login(abort?: AbortSignal): Promise<void> {
   logged_out.value = true;
   return new Promise((resolve, reject) => {
@@ -60,17 +76,26 @@ export function with_query(path: string, query: Query = {}): string {
   return text ? `${path}?${text}` : path;
 }
 
+/** Who repeats a request that was not answered: its caller by itself, or the user. */
+type Retries = 'caller' | 'user';
+
 export interface Options {
   query?: Query;
   body?: unknown;
   raw?: BodyInit;
   headers?: Record<string, string>;
   signal?: AbortSignal;
-  /** Report 401 as a Failure instead of waiting for a login. */
-  no_wait?: boolean;
-  /** The caller does not repeat a request that was not answered. */
-  once?: boolean;
+  /** What to do without a session: wait for a login, which is the default, or fail at once. */
+  login?: 'wait' | 'fail';
+  /**
+   * Who repeats the request if it is not answered; only for requests that may be carried out twice. Default: `caller` for
+   * GET. For other methods, the user first has to check the result.
+   */
+  retries?: Retries;
 }
+
+/** If the server asks for a longer pause, the request fails; in seconds. */
+const kLongestPause = 60;
 
 async function failure_of(answer: Response): Promise<Failure> {
   try {
@@ -88,14 +113,21 @@ async function failure_of(answer: Response): Promise<Failure> {
 }
 
 /** No answer, or half of one. Whether the server has carried out a change is then unknown. */
-function unreachable(method: string, once = false): Failure {
+function unreachable(method: string, retries?: Retries): Failure {
+  const who = retries ?? (method === 'GET' ? 'caller' : undefined);
   const advice =
-    method === 'GET'
-      ? once
+    who === 'caller'
+      ? 'the page tries again by itself'
+      : who === 'user'
         ? 'try again'
-        : 'the page tries again by itself'
-      : 'the server may have carried out the request: check the result before you try again';
+        : 'the server may have carried out the request: check the result before you try again';
   return new Failure(0, 'the server does not answer', advice);
+}
+
+/** After which time the server asks for the request again, in milliseconds. Undefined: it does not ask for it. */
+function retry_pause(answer: Response): number | undefined {
+  const seconds = Number(answer.headers.get('retry-after') ?? '');
+  return answer.status === 429 && seconds > 0 && seconds <= kLongestPause ? 1000 * seconds : undefined;
 }
 
 export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
@@ -115,24 +147,32 @@ export async function send(method: string, path: string, options: Options = {}):
       });
     } catch (fault) {
       if ((fault as Error).name === 'AbortError') throw fault;
-      throw unreachable(method, options.once);
+      throw unreachable(method, options.retries);
     }
     if (answer.ok) return answer;
-    if (answer.status === 401 && !options.no_wait && path !== '/v1/ui/session') {
-      await wait_for_login(options.signal);
-      continue;
+    if (options.login !== 'fail' && path !== '/v1/ui/session') {
+      if (answer.status === 401) {
+        await wait_for_login(options.signal);
+        continue;
+      }
+      // The server refuses such a request before it carries it out, so a change may be sent again, too.
+      const wait = retry_pause(answer);
+      if (wait !== undefined) {
+        await pause(wait, options.signal);
+        continue;
+      }
     }
     throw await failure_of(answer);
   }
 }
 
 /** The text of an answer; the connection may break while it arrives. */
-async function text_of(method: string, answer: Response, once = false): Promise<string> {
+async function text_of(method: string, answer: Response, retries?: Retries): Promise<string> {
   try {
     return await answer.text();
   } catch (fault) {
     if ((fault as Error).name === 'AbortError') throw fault;
-    throw unreachable(method, once);
+    throw unreachable(method, retries);
   }
 }
 
@@ -144,19 +184,24 @@ function parsed(text: string, answer: Response): unknown {
   }
 }
 
-async function read(path: string, query: Query, signal: AbortSignal | undefined, once: boolean): Promise<unknown> {
-  const answer = await send('GET', path, {query, signal, once});
-  return parsed(await text_of('GET', answer, once), answer);
+async function read(method: string, path: string, options: Options): Promise<unknown> {
+  const answer = await send(method, path, options);
+  return parsed(await text_of(method, answer, options.retries), answer);
 }
 
 /** For a caller that repeats the request until it is answered. */
 export async function get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
-  return (await read(path, query, signal, false)) as T;
+  return (await read('GET', path, {query, signal, retries: 'caller'})) as T;
 }
 
 /** For a caller that leaves it to the user to repeat the request. */
 export async function get_once<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
-  return (await read(path, query, signal, true)) as T;
+  return (await read('GET', path, {query, signal, retries: 'user'})) as T;
+}
+
+/** A POST that changes nothing on the server, for a caller that repeats the request until it is answered. */
+export async function ask<T>(path: string, body: unknown, query: Query = {}, signal?: AbortSignal): Promise<T> {
+  return (await read('POST', path, {body, query, signal, retries: 'caller'})) as T;
 }
 
 export async function change<T = void>(

@@ -1073,6 +1073,7 @@ export type Trial = {
   ran_ms?: number;
   without_value?: boolean;
   fault?: Sentence;
+  job?: string;
 };
 
 export type TrialPhase = 'Active' | 'Paused' | 'Completed' | 'Failed' | 'Stopped';

@@ -5,6 +5,7 @@ import {
   clock_text,
   count_text,
   job_gpus,
+  number_text,
   span_text,
   text_of,
   tick_texts,
@@ -56,6 +57,17 @@ test('numbers', () => {
   expect(amount_text(0.1 + 0.2)).toBe('0.3');
   expect(amount_text(null)).toBe('∞');
 });
+
+test.each([
+  [999999, '999999'],
+  [1234567, '1234567'],
+  [-1234567, '-1234567'],
+  [1234567.8, '1234568'],
+  [12345678, '1.235e+7'],
+  [0.1 + 0.2, '0.3'],
+  [0.00012345, '1.234e-4'],
+  [0, '0'],
+])('the number %d', (number, text) => expect(number_text(number)).toBe(text));
 
 test('the GPUs of all tasks', () => {
   const spec = {name: 'x', command: [], folder: '/'};

@@ -82,6 +82,16 @@ export function amount_text(value: number | null | undefined): string {
   return String(Math.round(value * 1000) / 1000);
 }
 
+/** At most six digits, but all digits of a whole number below ten million. */
+export function number_text(value: number | null | undefined): string {
+  if (value === null || value === undefined) return '–';
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 0.001 || size >= 1e7)) return value.toExponential(3);
+  // Six digits would replace the last digits before the decimal point by zeros.
+  if (size >= 1e6) return String(Math.round(value));
+  return String(Number(value.toPrecision(6)));
+}
+
 export function count_text(value: number): string {
   return String(value).replace(/\B(?=(\d{3})+$)/g, '\u202f');
 }

@@ -8,14 +8,19 @@
 import {signal} from '@preact/signals';
 import {useEffect, useRef} from 'preact/hooks';
 import type {JobRow, RemovedJob} from '../api/types';
-import {send} from '../api/client';
-import {keep_open} from './stream';
+import {logged_out, send} from '../api/client';
+import {kSilence, keep_open} from './stream';
 
 export type LiveState = 'connecting' | 'live' | 'lost';
 export const live = signal<LiveState>('connecting');
 export const lost_since = signal<number>(0);
 /** Server time minus the time of this machine, in milliseconds. */
 export const clock_offset = signal(0);
+
+/** The present time of the server, in milliseconds: the clock of this machine may be wrong. */
+export function server_now(): number {
+  return Date.now() + clock_offset.value;
+}
 
 /** A changed job, array, sweep or schedule, with its present row. No row: it was removed. */
 export interface Change {
@@ -33,7 +38,8 @@ export function concerns(change: Change, object: string): boolean {
 type Listener = (change: Change | null) => void;
 const listeners = new Set<Listener>();
 
-function announce(change: Change | null): void {
+/** Reports a change to every view. Null: anything may have changed. */
+export function announce(change: Change | null): void {
   for (const listener of [...listeners]) listener(change);
 }
 
@@ -67,8 +73,9 @@ export const kOpeningPause = 300;
 /**
  * Follows the stream for the life of the page, while the page is visible. Resolves when the first view may be opened: when
  * the stream is open, or after kOpeningPause. Views that precede the stream repeat their requests when it opens.
+ * `reopened` is called together with them. The server ends the stream when the rights of the user change.
  */
-export function start_live(): Promise<void> {
+export function start_live(reopened: () => void = () => {}): Promise<void> {
   let was_live = false;
   let has_views = false;
   let open_views = () => {};
@@ -90,7 +97,10 @@ export function start_live(): Promise<void> {
         lost_since.value = 0;
         // The stream does not report what changed before. A view that listens has already sent its request, whose answer
         // may be older than the stream; a view that is opened later sends its request after this.
-        if (has_views) announce(null);
+        if (has_views) {
+          announce(null);
+          reopened();
+        }
         clearTimeout(limit);
         open_views();
       },
@@ -132,15 +142,52 @@ const kFallback = 15_000;
 export const kRetryPause = 3000;
 
 /**
+ * Calls `give_up` if a request is not answered in kSilence, or in kRetryPause after the stream was opened again: a
+ * connection may be lost without a sign, and the request would then wait for minutes. `tries` is the number of earlier
+ * requests that were given up; each of them doubles both times, so that a slow answer arrives in the end.
+ *
+ * Returns a function to call when the request has ended.
+ */
+export function limit_request(tries: number, give_up: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let at = Infinity;
+  const end_within = (pause: number) => {
+    at = Math.min(at, performance.now() + pause * 2 ** tries);
+    clearTimeout(timer);
+    timer = setTimeout(check, at - performance.now());
+  };
+  const check = () => {
+    // A request that waits for a login is not lost, and a hidden page sends no request in its place.
+    if (logged_out.value || document.hidden) {
+      at = Infinity;
+      end_within(kRetryPause);
+      return;
+    }
+    end();
+    give_up();
+  };
+  const stop = listen((change) => {
+    if (change === null) end_within(kRetryPause);
+  });
+  const end = () => {
+    stop();
+    clearTimeout(timer);
+  };
+  end_within(kSilence);
+  return end;
+}
+
+/**
  * Calls `refresh` now, and after changes (coalesced), while the page is visible. `refresh` resolves to whether the
  * server answered. If not, it is called again after kRetryPause: one request may fail while the stream stays open, and
  * then no event and no reconnection would repeat it.
  *
- * The result is a function that calls `refresh(true)` at once, for what the view lacks, also while an earlier call runs.
- * That call then replaces the earlier one, whose result no longer counts.
+ * A call that is not answered in time is replaced by another one: `refresh` aborts its earlier request itself.
+ *
+ * Returns a function that requests the missing data at once, with `refresh(true)`. This call replaces a running one.
  */
 export function useRefresh(
-  refresh: (asked: boolean) => Promise<boolean>,
+  refresh: (only_missing: boolean) => Promise<boolean>,
   depends: unknown[],
   options: Following = {},
 ): () => void {
@@ -152,23 +199,32 @@ export function useRefresh(
     let stopped = false;
     let took = 0;
     let turn = 0;
-    const run = async (asked: boolean) => {
+    let given_up = 0;
+    let end_limit = () => {};
+    const run = async (only_missing: boolean, replaces = only_missing) => {
       if (stopped) return;
-      if (document.hidden || (running && !asked)) {
+      if (document.hidden || (running && !replaces)) {
         again = true;
         return;
       }
       const mine = ++turn;
       running = true;
-      // A call that was asked for does not renew what the view shows already.
-      if (!asked) again = false;
+      // A call for the missing data does not renew what the view shows already.
+      if (!only_missing) again = false;
+      end_limit();
+      end_limit = limit_request(given_up, () => {
+        given_up++;
+        void run(false, true);
+      });
       const begun = performance.now();
       let answered = true;
       try {
-        answered = await refresh(asked);
+        answered = await refresh(only_missing);
       } finally {
         if (mine === turn) {
           running = false;
+          end_limit();
+          if (answered) given_up = 0;
           took = performance.now() - begun;
           if ((again || !answered) && !stopped) soon(answered ? 0 : kRetryPause);
         }
@@ -198,6 +254,7 @@ export function useRefresh(
     return () => {
       stopped = true;
       stop();
+      end_limit();
       clearInterval(poll);
       clearTimeout(timer);
       document.removeEventListener('visibilitychange', on_visible);

@@ -65,7 +65,7 @@ async function user_of(code: string): Promise<WhoAmI> {
 /** The user of the browser's session, if it has a valid one. */
 async function present_user(): Promise<WhoAmI | null> {
   try {
-    const answer = await send('GET', '/v1/whoami', {no_wait: true, once: true});
+    const answer = await send('GET', '/v1/whoami', {login: 'fail', retries: 'user'});
     return (await answer.json()) as WhoAmI;
   } catch (fault) {
     if (fault instanceof Failure && fault.status === 401) return null;
@@ -99,17 +99,29 @@ export async function use_code_of_address(): Promise<void> {
   }
 }
 
+let loads = 0;
+
 /**
  * Loads the user and the server, and repeats this until the server answers: without the user's roles, the page has no
- * button that needs one.
+ * button that needs one. Called again when the roles may have changed; the last call counts.
  */
 export async function load_session(): Promise<void> {
-  for (;;) {
+  const mine = ++loads;
+  while (mine === loads) {
     try {
-      me.value = await get<WhoAmI>('/v1/whoami');
-      server.value = await get<ServerInfo>('/v1/info');
+      const user = await get<WhoAmI>('/v1/whoami');
+      if (mine !== loads) return;
+      // Another tab has logged in as another user.
+      if (me.value && me.value.user !== user.user) {
+        open_anew(own_address());
+        return;
+      }
+      me.value = user;
+      const info = await get<ServerInfo>('/v1/info');
+      if (mine === loads) server.value = info;
       return;
     } catch (fault) {
+      if (mine !== loads) return;
       if (!is_unreachable(fault)) throw fault;
       await new Promise((resolve) => setTimeout(resolve, kRetryPause));
     }
@@ -122,10 +134,17 @@ export function is_server_admin(): boolean {
 
 const kRoleOrder: Record<string, number> = {none: 0, viewer: 1, member: 2, admin: 3};
 
-/** The user's role in a project. A role in a project above counts as well: `parents` are their names. */
+/** Whether the user sees what concerns the whole server: all nodes, the users, the audit log. */
+export function is_server_viewer(): boolean {
+  return (me.value?.server_role ?? 'none') !== 'none';
+}
+
+/**
+ * The user's role in a project. A role on the server or in a project above counts as well: `parents` are their names. The
+ * server has limited all of these roles to the ceiling and the projects of the token.
+ */
 export function role_in(project: string, parents: string[] = []): string {
-  if (is_server_admin()) return 'admin';
-  let best = 'none';
+  let best: string = me.value?.server_role ?? 'none';
   for (const name of [project, ...parents]) {
     const role = me.value?.projects[name] ?? 'none';
     if ((kRoleOrder[role] ?? 0) > (kRoleOrder[best] ?? 0)) best = role;
@@ -135,11 +154,15 @@ export function role_in(project: string, parents: string[] = []): string {
 
 export async function log_out(): Promise<void> {
   try {
-    await change('POST', '/v1/logout');
-    open_anew(`${kBase}/`);
+    await send('POST', '/v1/logout', {login: 'fail'});
   } catch (fault) {
-    toast(`You are still logged in: ${error_text(fault)}`, 'error');
+    // Without a session, the user is logged out already.
+    if (!(fault instanceof Failure && fault.status === 401)) {
+      toast(`You are still logged in: ${error_text(fault)}`, 'error');
+      return;
+    }
   }
+  open_anew(`${kBase}/`);
 }
 
 export function LoginDialog() {

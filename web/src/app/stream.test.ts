@@ -148,7 +148,8 @@ test('the views wait for the stream of changes; each later opening makes them re
   const changes: unknown[] = [];
   const stop_listening = listen((change) => changes.push(change && change.id));
   const open_views = vi.fn();
-  void start_live().then(open_views);
+  const reopened = vi.fn();
+  void start_live(reopened).then(open_views);
   expect(open_views).not.toHaveBeenCalled();
   await settle();
   expect(open_views).toHaveBeenCalledOnce();
@@ -157,6 +158,7 @@ test('the views wait for the stream of changes; each later opening makes them re
   opened[0]!.send('event: row\ndata: {"id":"j1","name":"a"}\n\n');
   await settle();
   expect(changes).toEqual(['j1']);
+  expect(reopened).not.toHaveBeenCalled();
   show(false);
   await vi.advanceTimersByTimeAsync(kHidden);
   expect(live.value).toBe('connecting');
@@ -164,6 +166,7 @@ test('the views wait for the stream of changes; each later opening makes them re
   await settle();
   expect(live.value).toBe('live');
   expect(changes).toEqual(['j1', null]);
+  expect(reopened).toHaveBeenCalledOnce();
   stop_listening();
 });
 

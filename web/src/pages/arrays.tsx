@@ -20,7 +20,7 @@ function ArrayPage({id}: {id: string}) {
     interval: 1000,
   });
   const action = useSignal<Action | null>(null);
-  const act = useAct('arrays', id, loaded.reload);
+  const {act, busy} = useAct('arrays', id, loaded.reload);
   const array = loaded.data;
   if (!array)
     return loaded.error ? (
@@ -81,6 +81,7 @@ function ArrayPage({id}: {id: string}) {
           )}
           {c.failed + c.stopped > 0 && (
             <button
+              disabled={busy}
               onClick={() => {
                 void act('POST', 'rerun', `The failed members of ${array.spec.name} run again`, {});
               }}

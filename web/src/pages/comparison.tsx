@@ -4,10 +4,10 @@ import {useSignal} from '@preact/signals';
 import {useEffect, useMemo, useRef} from 'preact/hooks';
 import {Failure, get, job_path} from '../api/client';
 import type {Job, Metrics} from '../api/types';
-import {has_ended, run_span, span_text} from '../app/format';
+import {has_ended, number_text, run_span, span_text} from '../app/format';
 import {query_value, set_query, to} from '../app/router';
 import {visible_text} from '../ui/ansi';
-import {Chart, curve_colour, number_text, type Curve} from '../ui/chart';
+import {Chart, curve_colour, type Curve} from '../ui/chart';
 import {Card, ErrorNote, Link, Phase, Waiting, now, useData, useSize} from '../ui/parts';
 import {curve_of, labels_of, last_of, parameters_of, type Compared} from './compared';
 import {format_of} from './job/metrics';
@@ -153,6 +153,7 @@ export function Comparison({
       <Card title="Curves">
         {curves.length ? (
           <Chart
+            key={`${metric} ${axis}`}
             title={`${metric} over ${axis === 'time' ? 'seconds since the start' : axis}`}
             curves={curves}
             time={false}

@@ -5,10 +5,9 @@ import type {ComponentChildren} from 'preact';
 import {Failure, change, get} from '../api/client';
 import type {Array as ArrayOf, ArrayCounts, Schedule, SweepSummary} from '../api/types';
 import {anything_changed, concerns} from '../app/live';
-import {text_of} from '../app/format';
+import {number_text, text_of} from '../app/format';
 import {navigate, to} from '../app/router';
 import {visible_text} from '../ui/ansi';
-import {number_text} from '../ui/chart';
 import {ConfirmDialog} from '../ui/dialogs';
 import {Card, ErrorNote, Link, Page, Phase, Share, Time, Waiting, error_text, toast, useData} from '../ui/parts';
 import {fetch_rows, page_of} from './job_rows';
@@ -232,9 +231,11 @@ export function LoadFault({what, error, again}: {what: string; error: unknown; a
   );
 }
 
-/** Returns a function that changes the object of a page, with a message about the result. */
+/** A function that changes the object of a page, with a message about the result, and whether a change is under way. */
 export function useAct(kind: string, id: string, reload: () => void) {
-  return async (method: string, action: string, done: string, body?: unknown) => {
+  const pending = useSignal(0);
+  const act = async (method: string, action: string, done: string, body?: unknown) => {
+    pending.value++;
     try {
       await change(method, `/v1/${kind}/${encodeURIComponent(id)}${action ? '/' + action : ''}`, body);
       toast(done);
@@ -243,8 +244,11 @@ export function useAct(kind: string, id: string, reload: () => void) {
       else reload();
     } catch (fault) {
       toast(error_text(fault), 'error');
+    } finally {
+      pending.value--;
     }
   };
+  return {act, busy: pending.value > 0};
 }
 
 /** Acts on the object of a page after a question. `effect`: what the action does. */

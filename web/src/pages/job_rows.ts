@@ -77,9 +77,11 @@ export class JobRows {
   private parts: Part[] = [];
   total: number | undefined;
   counts: JobCounts | undefined;
+  private asked: Query | undefined;
 
+  /** `query` is called at each refresh: its spans of time, such as the last hour, end at the present. */
   constructor(
-    private readonly query: Query,
+    private readonly query: () => Query,
     private readonly fetch: Fetch = fetch_rows,
   ) {}
 
@@ -118,6 +120,15 @@ export class JobRows {
     return -1;
   }
 
+  /** The rows from one job to another, in the order of the list. Undefined if some of them are not loaded. */
+  between(one: string, other: string): JobRow[] | undefined {
+    const ends = [this.index_of(one), this.index_of(other)];
+    const begin = Math.min(...ends);
+    if (begin < 0) return undefined;
+    const all = Array.from({length: Math.max(...ends) - begin + 1}, (_, i) => this.at(begin + i));
+    return all.every((row) => row !== undefined) ? all : undefined;
+  }
+
   /** Replaces a loaded row without moving it. Returns the former row; undefined if the row is not loaded. */
   put(row: JobRow): JobRow | undefined {
     for (const part of this.parts) {
@@ -147,6 +158,7 @@ export class JobRows {
    * that are loaded already, and the counts; the rows of the other parts are stale from then on.
    */
   async load(first: number, last: number, signal: AbortSignal, refresh: boolean): Promise<void> {
+    if (refresh || !this.asked) this.asked = this.query();
     if (refresh) for (const part of this.parts) part.stale = true;
     let needs_counts = refresh || !this.counts;
     let begin = 0;
@@ -158,7 +170,7 @@ export class JobRows {
       // On the way to rows far below, larger parts need fewer requests.
       const limit = part ? Math.max(kPart, Math.min(count, 1000)) : last - begin > 4 * kPart ? 1000 : kPart;
       if (!part || ((!part.rows || part.stale) && touches(part, begin, first, last))) {
-        const answer = await this.fetch({...this.query, limit, cursor, count: needs_counts}, signal);
+        const answer = await this.fetch({...this.asked, limit, cursor, count: needs_counts}, signal);
         if (signal.aborted) return;
         if (!part) {
           part = {cursor, next: '', count: 0, rows: null, stale: false};
@@ -202,7 +214,10 @@ export class JobRows {
   }
 }
 
-/** Whether rows of a range are in a part. The last part includes rows that were added behind it since it was loaded. */
+/**
+ * Whether rows of a range are in a part. A part without rows counts as one row, so that an emptied part is asked for again.
+ * The last part also covers rows appended since.
+ */
 function touches(part: Part, begin: number, first: number, last: number): boolean {
   return begin < last && (begin + Math.max(part.count, 1) > first || part.next === '');
 }

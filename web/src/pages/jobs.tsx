@@ -3,13 +3,13 @@ import {useSignal} from '@preact/signals';
 import {useEffect, useMemo, useRef} from 'preact/hooks';
 import {is_unreachable} from '../api/client';
 import {count_text} from '../app/format';
-import {useRefresh} from '../app/live';
+import {server_now, useRefresh} from '../app/live';
 import {place, query_value, set_query, to, navigate} from '../app/router';
 import {me} from '../app/session';
 import {useShortcuts} from '../app/shortcuts';
 import {Icon} from '../ui/icons';
 import {ActionDialog, type Action} from '../ui/job_actions';
-import {ErrorNote, Link, Page, useSize} from '../ui/parts';
+import {ErrorNote, Link, Page, toast, useSize} from '../ui/parts';
 import {JobPage} from './job/job';
 import {JobRows, page_of, type JobRow} from './job_rows';
 import {Filters, server_query} from './job_filters';
@@ -28,9 +28,8 @@ function JobList() {
   const query = place.value.query;
   const text = query.toString();
   const user = me.value?.user ?? '';
-  const asked = useMemo(() => server_query(query, user, Date.now()), [text, user]);
-  const key = JSON.stringify(asked);
-  const rows = useMemo(() => new JobRows(asked), [key]);
+  const key = JSON.stringify(server_query(query, user, 0));
+  const rows = useMemo(() => new JobRows(() => server_query(query, user, server_now())), [key]);
   const version = useSignal(0);
   const first = useSignal(0);
   const fault = useSignal<unknown>(null);
@@ -41,10 +40,12 @@ function JobList() {
   const region = useRef<HTMLDivElement>(null);
   const size = useSize(region);
   const abort = useRef<AbortController | null>(null);
-  const owes_renewal = useRef(false);
+  /** An aborted request was to renew the rows; the next one does. */
+  const renewal_pending = useRef(false);
   /** The rows that the request in flight loads. */
   const in_flight = useRef<{first: number; last: number} | null>(null);
-  const last_clicked = useRef(-1);
+  /** The id of the job whose selection was changed last: a range begins there, also after the row has moved. */
+  const last_clicked = useRef('');
   const repaint = useRef(0);
   void version.value;
 
@@ -58,8 +59,8 @@ function JobList() {
 
   const load = async (refresh: boolean) => {
     // If this request replaces one that was to renew the rows, it renews them itself.
-    const renews = refresh || owes_renewal.current;
-    owes_renewal.current = renews;
+    const renews = refresh || renewal_pending.current;
+    renewal_pending.current = renews;
     abort.current?.abort();
     const mine = new AbortController();
     abort.current = mine;
@@ -72,7 +73,7 @@ function JobList() {
     try {
       await rows.load(wanted.first, wanted.last, mine.signal, renews);
       if (mine.signal.aborted) return true;
-      owes_renewal.current = false;
+      renewal_pending.current = false;
       if (anchor && element) {
         const moved = rows.index_of(anchor);
         if (moved >= 0 && moved !== begin) element.scrollTop += (moved - begin) * kRow;
@@ -102,10 +103,13 @@ function JobList() {
   }, [rows]);
   // The stream does not report the progress of programs.
   const in_progress = [...rows.kept()].some((row) => row.progress && row.phase === 'Running');
-  const by_time = !asked['sort'] || String(asked['sort']).endsWith('submitted');
-  const ask = useRefresh((asked) => load(!asked), [rows, in_progress], {
+  const by_time = (query.get('sort') || '-submitted').endsWith('submitted');
+  const by_labels = query.has('text') || query.has('label');
+  // Rows leave the list as time passes.
+  const by_age = query.has('within') || query.has('ended');
+  const ask = useRefresh((only_missing) => load(!only_missing), [rows, in_progress], {
     // A loaded row that changed is shown at once. The list is loaded again only if the counts or the place of the row
-    // may have changed.
+    // may have changed, or if the answer to a request in flight may replace the row by its former state.
     match: ({row}) => {
       const before = row && rows.put(row);
       if (before)
@@ -113,10 +117,16 @@ function JobList() {
           repaint.current = 0;
           version.value++;
         });
-      return !before || !by_time || before.phase !== row.phase;
+      return (
+        !before ||
+        !by_time ||
+        before.phase !== row.phase ||
+        (by_labels && !same_labels(before, row)) ||
+        in_flight.current !== null
+      );
     },
     interval: 700,
-    ...(in_progress ? {every: 15000} : {}),
+    ...(in_progress || by_age ? {every: 15_000} : {}),
   });
   useEffect(() => () => cancelAnimationFrame(repaint.current), []);
   useEffect(() => () => abort.current?.abort(), []);
@@ -136,20 +146,23 @@ function JobList() {
   const page: (JobRow | undefined)[] = [];
   for (let i = from; i < until; i++) page.push(rows.at(i));
 
-  const toggle = (row: JobRow, index: number, range: boolean) => {
+  const toggle = (row: JobRow, range: boolean) => {
     const next = new Map(selected.value);
     const on = !next.has(row.id);
-    const [a, b] =
-      range && last_clicked.current >= 0
-        ? [Math.min(index, last_clicked.current), Math.max(index, last_clicked.current)]
-        : [index, index];
-    for (let i = a; i <= b; i++) {
-      const each = rows.at(i);
-      if (!each) continue;
+    let changed = [row];
+    if (range && last_clicked.current) {
+      const whole = rows.between(last_clicked.current, row.id);
+      if (whole) changed = whole;
+      else
+        toast(
+          `The range has rows that are not loaded: only ${row.name} was ${on ? 'selected' : 'removed from the selection'}`,
+          'error',
+        );
+    }
+    for (const each of changed)
       if (on) next.set(each.id, each);
       else next.delete(each.id);
-    }
-    last_clicked.current = index;
+    last_clicked.current = row.id;
     selected.value = next;
   };
 
@@ -184,7 +197,7 @@ function JobList() {
         what: 'Select the job, or clear its selection',
         run: () => {
           const row = current();
-          if (row) toggle(row, rows.index_of(row.id), false);
+          if (row) toggle(row, false);
         },
       },
       {
@@ -357,7 +370,7 @@ function JobList() {
                         type="checkbox"
                         aria-label={`Select ${row.name}`}
                         checked={selected.value.has(row.id)}
-                        onClick={(event) => toggle(row, from + i, event.shiftKey)}
+                        onClick={(event) => toggle(row, event.shiftKey)}
                       />
                     </td>
                     <th scope="row" title={row.name}>
@@ -405,14 +418,19 @@ function JobList() {
         <ActionDialog
           action={action.value}
           jobs={chosen}
-          onDone={(done) => {
+          onDone={(done, failed = []) => {
             action.value = null;
-            if (done) selected.value = new Map();
+            if (done) selected.value = new Map([...selected.value].filter(([id]) => failed.includes(id)));
           }}
         />
       )}
     </Page>
   );
+}
+
+function same_labels({labels: a}: JobRow, {labels: b}: JobRow): boolean {
+  const names = Object.keys(a);
+  return names.length === Object.keys(b).length && names.every((name) => a[name] === b[name]);
 }
 
 function SortHeader({name, sort, num}: {name: string; sort?: string | undefined; num?: boolean | undefined}) {

@@ -93,7 +93,7 @@ function useSearch(pattern: string, project: string, phase: string) {
       const answer = await send('GET', '/v1/log-search', {
         query: {grep: pattern, project, phase, hits: kHitsOfJob},
         signal: abort.signal,
-        once: true,
+        retries: 'user',
       });
       for await (const event of read_events(answer)) {
         if (event.event === 'hits') found.value = [...found.value, JSON.parse(event.data) as Found];

@@ -95,8 +95,6 @@ function Addresses({project, admin, list, reload, show}: AddressesProps) {
     busy.value = id;
     try {
       await work();
-    } catch (fault) {
-      toast(error_text(fault), 'error');
     } finally {
       busy.value = '';
     }
@@ -107,7 +105,7 @@ function Addresses({project, admin, list, reload, show}: AddressesProps) {
       const result = await change<PingResult>('POST', path(id, '/test'));
       results.value = {...results.value, [id]: result};
       reload();
-    });
+    }).catch((fault: unknown) => toast(error_text(fault), 'error'));
   const rotate = (id: string) =>
     act(id, async () => {
       const issued = await change<KeyedSubscription>('POST', path(id, '/rotate'));

@@ -3,6 +3,7 @@
 import {get, is_unreachable, send} from '../api/client';
 import type {JobEvent, Nodes, Projects} from '../api/types';
 import {amount_text, millis, text_of} from '../app/format';
+import {clock_offset, server_now} from '../app/live';
 import {to} from '../app/router';
 import {keep_open} from '../app/stream';
 import {Age, Card, ErrorNote, Link, Page, Phase, Share, Time, Waiting, now, useData, useFirst} from '../ui/parts';
@@ -25,7 +26,7 @@ interface State {
 }
 
 async function load(signal: AbortSignal): Promise<State> {
-  const day_ago = new Date(Math.floor(Date.now() / 60000 - 1440) * 60000).toISOString();
+  const day_ago = new Date(Math.floor(server_now() / 60000 - 1440) * 60000).toISOString();
   const [nodes, projects, waiting, ended] = await Promise.all([
     get<Nodes>('/v1/nodes', {}, signal),
     get<Projects>('/v1/projects', {}, signal),
@@ -287,7 +288,7 @@ function Evictions() {
     void keep_open(
       {
         open: (signal) => {
-          const since = new Date(Date.now() - kDay).toISOString();
+          const since = new Date(server_now() - kDay).toISOString();
           return send('GET', '/v1/watch/events', {query: {since, kind: 'evicted'}, signal});
         },
         opened: () => {
@@ -309,7 +310,7 @@ function Evictions() {
     );
     return () => stop.abort();
   }, []);
-  const minute = useComputed(() => Math.floor(now.value / 60_000));
+  const minute = useComputed(() => Math.floor((now.value + clock_offset.value) / 60_000));
   const begin = minute.value * 60_000 - kDay;
   const recent = list.value.filter((event) => millis(event.time) >= begin);
   return (

@@ -1,6 +1,7 @@
 // @vitest-environment jsdom
 import {describe, expect, test} from 'vitest';
-import type {Job, Project} from '../api/types';
+import type {Job, Project, WhoAmI} from '../api/types';
+import {me, role_in} from '../app/session';
 import {split_words} from './fields';
 import {bars_of} from './job/timeline';
 import {JobRows, page_of, type JobRow} from './job_rows';
@@ -55,7 +56,7 @@ const never = new AbortController().signal;
 describe('JobRows', () => {
   test('loads only what is seen', async () => {
     const there = server(ids(1000));
-    const rows = new JobRows({}, there.fetch);
+    const rows = new JobRows(() => ({}), there.fetch);
     await rows.load(0, 30, never, true);
     expect(there.asked).toEqual(['']);
     expect(rows.length).toBe(1000);
@@ -64,7 +65,7 @@ describe('JobRows', () => {
   });
   test('reaches the end of a long list and forgets what is far away', async () => {
     const there = server(ids(100000));
-    const rows = new JobRows({}, there.fetch);
+    const rows = new JobRows(() => ({}), there.fetch);
     await rows.load(0, 30, never, true);
     await rows.load(99970, 100000, never, false);
     expect(rows.at(99999)!.id).toBe('1');
@@ -73,7 +74,7 @@ describe('JobRows', () => {
   });
   test('new rows above move the others down, none is lost or doubled', async () => {
     const there = server(ids(500));
-    const rows = new JobRows({}, there.fetch);
+    const rows = new JobRows(() => ({}), there.fetch);
     await rows.load(0, 450, never, true);
     there.ids.unshift(503, 502, 501);
     await rows.load(0, 450, never, true);
@@ -82,12 +83,28 @@ describe('JobRows', () => {
   });
   test('a changed row is shown at once, and one that is not here is left alone', async () => {
     const there = server(ids(100));
-    const rows = new JobRows({}, there.fetch);
+    const rows = new JobRows(() => ({}), there.fetch);
     await rows.load(0, 30, never, true);
     expect(rows.put({...row(60), phase: 'Running'})?.phase).toBe('Queued');
     expect(rows.at(40)).toMatchObject({id: '60', phase: 'Running'});
     expect(rows.put(row(101))).toBeUndefined();
     expect(rows.length).toBe(100);
+  });
+  test('a range has all rows between two jobs in the present order, or is refused', async () => {
+    const there = server(ids(100000));
+    const rows = new JobRows(() => ({}), there.fetch);
+    await rows.load(0, 30, never, true);
+    there.ids.unshift(100002, 100001);
+    await rows.load(0, 30, never, true);
+    const range = (one: number, other: number) => rows.between(String(one), String(other))?.map((each) => each.id);
+    expect(range(100000, 99998)).toEqual(['100000', '99999', '99998']);
+    expect(range(99998, 100001)).toEqual(['100001', '100000', '99999', '99998']);
+    expect(range(99998, 1)).toBeUndefined();
+    // The rows between were forgotten.
+    await rows.load(99970, 100002, never, false);
+    await rows.load(0, 30, never, false);
+    expect(rows.index_of('1')).toBeGreaterThan(0);
+    expect(range(100000, 1)).toBeUndefined();
   });
   /** Loads what a view lacks, as the page does when the user scrolls, and returns its rows. */
   const seen = async (rows: JobRows, first: number, last: number) => {
@@ -97,7 +114,7 @@ describe('JobRows', () => {
   };
   test('after a refresh of the first rows, no row is missing or old below them', async () => {
     const there = server(ids(1000));
-    const rows = new JobRows({}, there.fetch);
+    const rows = new JobRows(() => ({}), there.fetch);
     await rows.load(0, 30, never, true);
     for (const first of [150, 350, 550]) await seen(rows, first, first + 30);
     there.ids.unshift(1002, 1001);
@@ -113,7 +130,7 @@ describe('JobRows', () => {
   });
   test('the counts and the length follow the list while the view is far below its beginning', async () => {
     const there = server(ids(900));
-    const rows = new JobRows({}, there.fetch);
+    const rows = new JobRows(() => ({}), there.fetch);
     await rows.load(0, 30, never, true);
     await seen(rows, 600, 630);
     there.ids.unshift(903, 902, 901);
@@ -125,7 +142,7 @@ describe('JobRows', () => {
   });
   test('a list that was complete grows at both ends', async () => {
     const there = server(ids(250).map((id) => id + 100));
-    const rows = new JobRows({}, there.fetch);
+    const rows = new JobRows(() => ({}), there.fetch);
     await rows.load(0, 250, never, true);
     expect([rows.complete, rows.length]).toEqual([true, 250]);
     there.ids.unshift(...Array.from({length: 500}, (_, i) => 850 - i));
@@ -142,7 +159,7 @@ describe('JobRows', () => {
   });
   test('deleted rows disappear', async () => {
     const there = server(ids(300));
-    const rows = new JobRows({}, there.fetch);
+    const rows = new JobRows(() => ({}), there.fetch);
     await rows.load(0, 300, never, true);
     there.ids.splice(10, 50);
     await rows.load(0, 300, never, true);
@@ -208,6 +225,19 @@ test('projects in the order of their tree; a hidden parent hides no child', () =
     ['a', 0, 0],
     ['b', 1, 1],
   ]);
+});
+
+test('the role in a project is the highest of those on the server, in the project, and in the projects above it', () => {
+  const roles = (server_role: string) => {
+    me.value = {server_role, projects: {team: 'member', run: 'viewer'}} as unknown as WhoAmI;
+    return [role_in('other'), role_in('team'), role_in('run', ['team']), role_in('run')];
+  };
+  expect(roles('none')).toEqual(['none', 'member', 'member', 'viewer']);
+  expect(roles('viewer')).toEqual(['viewer', 'member', 'member', 'viewer']);
+  expect(roles('member')).toEqual(['member', 'member', 'member', 'member']);
+  expect(roles('admin')).toEqual(['admin', 'admin', 'admin', 'admin']);
+  me.value = null;
+  expect(role_in('team')).toBe('none');
 });
 
 test('parameters of a command', () => {

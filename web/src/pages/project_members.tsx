@@ -14,16 +14,25 @@ export function MemberCard({project, admin}: {project: string; admin: boolean}) 
   });
   const name = useSignal('');
   const role = useSignal('member');
-  const act = async (method: string, user: string, body: unknown, done: string) => {
+  /** Resolves to whether the server has made the change. */
+  const act = async (method: string, user: string, body: unknown, done: string): Promise<boolean> => {
+    let made = false;
     try {
       await change(method, project_path(project, `/members/${encodeURIComponent(user)}`), body);
+      made = true;
       toast(done);
-      name.value = '';
     } catch (fault) {
       toast(error_text(fault), 'error');
     }
     // After an error as well: a selection of a role that was refused shows the role in force again.
     loaded.reload();
+    return made;
+  };
+  const add = async () => {
+    const sent = name.value;
+    const user = sent.trim();
+    // The user may have typed the next name meanwhile.
+    if ((await act('PUT', user, {role: role.value}, `Added ${user}`)) && name.value === sent) name.value = '';
   };
   return (
     <Card title="Members" scroll>
@@ -99,7 +108,7 @@ export function MemberCard({project, admin}: {project: string; admin: boolean}) 
           class="row body"
           onSubmit={(event) => {
             event.preventDefault();
-            void act('PUT', name.value.trim(), {role: role.value}, `Added ${name.value.trim()}`);
+            void add();
           }}
         >
           <label>
@@ -141,16 +150,25 @@ export function SecretCard({project, admin}: {project: string; admin: boolean}) 
   const name = useSignal('');
   const value = useSignal('');
   const deleted = useSignal('');
-  const act = async (method: string, secret: string, body: unknown, done: string) => {
+  /** Resolves to whether the server has made the change. */
+  const act = async (method: string, secret: string, body: unknown, done: string): Promise<boolean> => {
     try {
       await change(method, project_path(project, `/secrets/${encodeURIComponent(secret)}`), body);
-      toast(done);
-      name.value = '';
-      value.value = '';
-      loaded.reload();
     } catch (fault) {
       toast(error_text(fault), 'error');
+      return false;
     }
+    toast(done);
+    loaded.reload();
+    return true;
+  };
+  const store = async () => {
+    const sent = {name: name.value, value: value.value};
+    const secret = sent.name.trim();
+    if (!(await act('PUT', secret, {value: sent.value}, `Stored ${secret}`))) return;
+    // The user may have typed the next secret meanwhile.
+    if (name.value === sent.name) name.value = '';
+    if (value.value === sent.value) value.value = '';
   };
   return (
     <Card title="Secrets" scroll>
@@ -227,7 +245,7 @@ export function SecretCard({project, admin}: {project: string; admin: boolean}) 
           class="row body"
           onSubmit={(event) => {
             event.preventDefault();
-            void act('PUT', name.value.trim(), {value: value.value}, `Stored ${name.value.trim()}`);
+            void store();
           }}
         >
           <label>

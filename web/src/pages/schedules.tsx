@@ -1,6 +1,7 @@
 // The page of a schedule: its times, its next and its past runs.
 import {get} from '../api/client';
 import type {Schedule} from '../api/types';
+import {utc} from '../app/format';
 import {concerns} from '../app/live';
 import {to} from '../app/router';
 import {Card, Link, Page, Time, Waiting, useData} from '../ui/parts';
@@ -15,7 +16,7 @@ function SchedulePage({id}: {id: string}) {
     match: (change) => concerns(change, id),
     interval: 1500,
   });
-  const act = useAct('schedules', id, loaded.reload);
+  const {act, busy} = useAct('schedules', id, loaded.reload);
   const schedule = loaded.data;
   if (!schedule)
     return loaded.error ? (
@@ -36,6 +37,7 @@ function SchedulePage({id}: {id: string}) {
       actions={
         <>
           <button
+            disabled={busy}
             onClick={() => {
               void act('POST', 'run', `Started a run of ${schedule.spec.name}`);
             }}
@@ -44,6 +46,7 @@ function SchedulePage({id}: {id: string}) {
           </button>
           {schedule.paused ? (
             <button
+              disabled={busy}
               onClick={() => {
                 void act('POST', 'resume', `Resumed ${schedule.spec.name}`);
               }}
@@ -52,6 +55,7 @@ function SchedulePage({id}: {id: string}) {
             </button>
           ) : (
             <button
+              disabled={busy}
               onClick={() => {
                 void act('POST', 'pause', `Paused ${schedule.spec.name}`);
               }}
@@ -86,7 +90,7 @@ function SchedulePage({id}: {id: string}) {
             <dd>{schedule.paused ? 'paused' : 'active'}</dd>
           </dl>
         </Card>
-        <Card title="Next runs">
+        <Card title={utc.value ? 'Next runs (UTC)' : 'Next runs (your local time)'}>
           {(schedule.upcoming ?? []).length === 0 ? (
             <div class="empty">No runs are planned.</div>
           ) : (

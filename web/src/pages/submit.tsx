@@ -3,10 +3,10 @@
 import {signal, useSignal} from '@preact/signals';
 import type {ComponentChildren} from 'preact';
 import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
-import {Failure, change, get, get_once, job_path, send} from '../api/client';
+import {Failure, ask, change, get, get_once, is_unreachable, job_path} from '../api/client';
 import type {Fault, Forecast, Job, Projects} from '../api/types';
-import {anything_changed} from '../app/live';
-import {navigate, query_value, to} from '../app/router';
+import {anything_changed, kRetryPause, useRefresh} from '../app/live';
+import {navigate, path, query_value, to} from '../app/router';
 import {is_leaving} from '../app/session';
 import {command_line, parse_yaml, to_file, yaml_text, type Tree} from '../app/spec_text';
 import {send_tree} from '../app/upload';
@@ -38,12 +38,27 @@ let drafted_purpose = '';
 /** Counts the drafts, so that a new draft gets a new form. */
 const drafts = signal(0);
 
+// A submission goes on while the user visits other pages, too.
+
+/** What the submission in progress does. Empty: none is in progress. */
+const busy = signal('');
+
+/** Why the last submission of a draft failed, and the text of that draft. */
+const failed = signal<{fault: unknown; text: string} | null>(null);
+
+/** The idempotency keys of submissions without a good answer, by their texts. */
+const keys = new Map<string, string>();
+
+/** How often a dry run is repeated: what it has found depends on the other jobs, too. */
+const kDryRun = 60_000;
+
 function new_draft(spec: Tree, from: string, purpose: string): void {
   draft.value = spec;
   yaml.value = null;
   invalid.value = new Map();
   drafted_from.value = from;
   drafted_purpose = purpose;
+  failed.value = null;
   drafts.value++;
 }
 
@@ -114,6 +129,7 @@ export function Submit(_: {parts: string[]}) {
       actions={
         <button
           onClick={() => {
+            keys.clear();
             start_over();
             navigate('/submit', {replace: true});
           }}
@@ -165,8 +181,7 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
   const reading_timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const forecast = useSignal<Forecast | null>(null);
   const refusal = useSignal<unknown>(null);
-  const busy = useSignal('');
-  const submitted_key = useRef({key: crypto_id(), text: ''});
+  const dry_run = useRef<AbortController | null>(null);
   const value = draft.value;
   const file_text = yaml.value ?? yaml_text(to_file(value));
   const text = JSON.stringify(value);
@@ -185,54 +200,70 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
   const edit_yaml = (next: string) => {
     yaml.value = next;
     reading.value = true;
+    read_yaml_in(next, 300);
+  };
+  const read_yaml_in = (next: string, pause: number) => {
     clearTimeout(reading_timer.current);
     reading_timer.current = setTimeout(() => {
       void read_yaml(next);
-    }, 300);
+    }, pause);
   };
   const read_yaml = async (next: string) => {
     const result = await read_job_file(next);
     if (yaml.value !== next) return;
     reading.value = false;
     text_faults.value = result.faults;
+    if (result.unanswered) read_yaml_in(next, kRetryPause);
     if (!result.spec) return;
     draft.value = result.spec;
     invalid.value = new Map();
   };
 
   // A dry run, half a second after the last change.
+  useRefresh(
+    async () => {
+      dry_run.current?.abort();
+      const mine = new AbortController();
+      dry_run.current = mine;
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      if (mine.signal.aborted) return true;
+      if (!value['name'] && !(value['command'] as unknown[])?.length) {
+        forecast.value = null;
+        faults.value = [];
+        refusal.value = null;
+        return true;
+      }
+      try {
+        const answer = await ask<Forecast>(
+          '/v1/jobs',
+          with_defaults(value),
+          {dry_run: true, ...(drafted_from.value ? {name_suffix: true} : {})},
+          mine.signal,
+        );
+        if (mine.signal.aborted) return true;
+        forecast.value = answer;
+        faults.value = [];
+        refusal.value = null;
+        return true;
+      } catch (fault) {
+        if ((fault as Error).name === 'AbortError' || mine.signal.aborted) return true;
+        forecast.value = null;
+        faults.value = fault instanceof Failure ? fault.faults : [];
+        refusal.value = faults.value.length ? null : fault;
+        return !is_unreachable(fault);
+      }
+    },
+    [text],
+    {match: () => false, every: kDryRun},
+  );
   useEffect(() => {
-    const abort = new AbortController();
-    const timer = setTimeout(() => {
-      void (async () => {
-        if (!value['name'] && !(value['command'] as unknown[])?.length) {
-          forecast.value = null;
-          faults.value = [];
-          refusal.value = null;
-          return;
-        }
-        try {
-          const answer = await send('POST', '/v1/jobs', {
-            query: {dry_run: true, ...(drafted_from.value ? {name_suffix: true} : {})},
-            body: with_defaults(value),
-            signal: abort.signal,
-          });
-          forecast.value = (await answer.json()) as Forecast;
-          faults.value = [];
-          refusal.value = null;
-        } catch (fault) {
-          if ((fault as Error).name === 'AbortError') return;
-          forecast.value = null;
-          faults.value = fault instanceof Failure ? fault.faults : [];
-          refusal.value = faults.value.length ? null : fault;
-        }
-      })();
-    }, 500);
+    // The text may not have been read yet, or may have faults, which are not kept.
+    if (yaml.peek() !== null) edit_yaml(yaml.peek()!);
     return () => {
-      clearTimeout(timer);
-      abort.abort();
+      clearTimeout(reading_timer.current);
+      dry_run.current?.abort();
     };
-  }, [text]);
+  }, []);
   // A browser does not give out the text of a number field that is no number: in a new form, the field is empty.
   useEffect(() => {
     const kept = [...invalid.peek()].filter(([, {text}]) => text !== '');
@@ -240,7 +271,7 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
   }, []);
   useEffect(() => {
     const guard = (event: BeforeUnloadEvent) => {
-      if (draft.value['name'] && !busy.value && !is_leaving()) event.preventDefault();
+      if (draft.value['name'] && !is_leaving()) event.preventDefault();
     };
     window.addEventListener('beforeunload', guard);
     return () => window.removeEventListener('beforeunload', guard);
@@ -255,43 +286,49 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
     !!value['name'];
   const submit = async () => {
     if (!is_ready) return;
+    // The user may change the draft and the files while they are sent.
+    const files = dropped.value;
+    const from = drafted_from.value;
+    const wanted = query_value('from');
     busy.value = 'Submitting…';
+    failed.value = null;
+    window.addEventListener('beforeunload', warn_of_loss);
     try {
       let body = with_defaults(value);
-      if (dropped.value) {
-        const sent = await send_tree(String(body['project'] ?? 'default'), dropped.value.files, (part, what) => {
+      if (files) {
+        const sent = await send_tree(String(body['project'] ?? 'default'), files.files, (part, what) => {
           busy.value = `${what} ${Math.round(part * 100)} %`;
         });
         body = {
           ...body,
-          folder: body['folder'] === '/tmp' ? dropped.value.target : body['folder'],
+          folder: body['folder'] === '/tmp' ? files.target : body['folder'],
           volumes: [
-            ...((body['volumes'] as unknown[]) ?? []).filter(
-              (each) => (each as Tree)['target'] !== dropped.value!.target,
-            ),
-            {kind: 'tree', source: sent.id, target: dropped.value.target},
+            ...((body['volumes'] as unknown[]) ?? []).filter((each) => (each as Tree)['target'] !== files.target),
+            {kind: 'tree', source: sent.id, target: files.target},
           ],
         };
       }
       // A repeated submission has the same key, so that a lost answer cannot create a second job.
-      const all = JSON.stringify(body);
-      if (submitted_key.current.text !== all) submitted_key.current = {key: crypto_id(), text: all};
-      const job = await change<Job>(
-        'POST',
-        '/v1/jobs',
-        body,
-        drafted_from.value ? {name_suffix: true, rerun_of: drafted_from.value} : {},
-        {'idempotency-key': submitted_key.current.key},
-      );
+      const all = JSON.stringify([from, body]);
+      const key = keys.get(all) ?? crypto_id();
+      keys.set(all, key);
+      const job = await change<Job>('POST', '/v1/jobs', body, from ? {name_suffix: true, rerun_of: from} : {}, {
+        'idempotency-key': key,
+      });
+      keys.delete(all);
       toast(`Submitted ${job.spec.name}`);
-      start_over();
       anything_changed();
-      navigate(to([(job as unknown as {counts?: unknown}).counts ? 'arrays' : 'jobs', job.id]));
+      // What the user has changed meanwhile belongs to another submission.
+      if (JSON.stringify(draft.value) !== text || drafted_from.value !== from || dropped.value !== files) return;
+      start_over();
+      if (path.value === '/submit' && query_value('from') === wanted)
+        navigate(to([(job as unknown as {counts?: unknown}).counts ? 'arrays' : 'jobs', job.id]));
     } catch (fault) {
-      refusal.value = fault;
+      failed.value = {fault, text};
       toast(error_text(fault), 'error');
     } finally {
       busy.value = '';
+      window.removeEventListener('beforeunload', warn_of_loss);
     }
   };
 
@@ -436,7 +473,7 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
                 {wrong.length} {wrong.length === 1 ? 'field is' : 'fields are'} not valid: {wrong.join(', ')}
               </div>
             )}
-            <ErrorNote error={refusal.value} />
+            <ErrorNote error={failed.value?.text === text ? failed.value.fault : refusal.value} />
             {/* With an invalid text in a field, the forecast would be that of the former value. */}
             {!invalid.value.size &&
               (forecast.value ? (
@@ -486,16 +523,20 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
   );
 }
 
+function warn_of_loss(event: BeforeUnloadEvent): void {
+  if (!is_leaving()) event.preventDefault();
+}
+
 function with_defaults(spec: Tree): Tree {
   const given = Object.entries(spec).filter(([key, value]) => key === 'name' || value !== '');
   return {command: [], folder: '/tmp', ...Object.fromEntries(given)};
 }
 
 /** The spec in the text of a job file, which the server reads as for `muster submit -f`; or its faults. */
-async function read_job_file(text: string): Promise<{spec?: Tree; faults: Fault[]}> {
+async function read_job_file(text: string): Promise<{spec?: Tree; faults: Fault[]; unanswered?: boolean}> {
   try {
     const {workspace, ...tree} = await parse_yaml(text);
-    const spec = await change<Tree>('POST', '/v1/job-file', tree);
+    const spec = await ask<Tree>('/v1/job-file', tree);
     const faults =
       workspace === undefined
         ? []
@@ -503,6 +544,6 @@ async function read_job_file(text: string): Promise<{spec?: Tree; faults: Fault[
     return {spec: {...spec, folder: spec['folder'] || '/tmp'}, faults};
   } catch (fault) {
     if (fault instanceof Failure && fault.faults.length) return {faults: fault.faults};
-    return {faults: [{field: '', what: error_text(fault)}]};
+    return {faults: [{field: '', what: error_text(fault)}], unanswered: is_unreachable(fault)};
   }
 }

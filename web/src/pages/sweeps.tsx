@@ -1,14 +1,13 @@
 // The page of a sweep: its trials, best first, and their comparison.
 import {get} from '../api/client';
 import type {Sweep} from '../api/types';
+import {number_text} from '../app/format';
 import {concerns} from '../app/live';
 import {to} from '../app/router';
 import {flat} from '../app/spec_text';
 import {visible_text} from '../ui/ansi';
-import {number_text} from '../ui/chart';
 import {Card, Link, Page, Phase, Waiting, useData, useFirst} from '../ui/parts';
 import {Comparison} from './comparison';
-import {fetch_rows} from './job_rows';
 import {AllObjects, ConfirmButton, LoadFault, useAct} from './groups';
 
 export function Sweeps({parts}: {parts: string[]}) {
@@ -17,19 +16,15 @@ export function Sweeps({parts}: {parts: string[]}) {
 }
 
 function SweepPage({id}: {id: string}) {
-  const loaded = useData(
-    async (signal) => {
-      const sweep = await get<Sweep>(`/v1/sweeps/${encodeURIComponent(id)}`, {}, signal);
-      const {rows} = await fetch_rows({origin: `sweep/${sweep.id}`, limit: 1000, sort: 'submitted'}, signal);
-      return {sweep, rows};
-    },
-    [id],
-    {match: (change) => concerns(change, id), interval: 1500},
-  );
-  const act = useAct('sweeps', id, loaded.reload);
-  const trials = loaded.data?.sweep.trials ?? [];
+  const loaded = useData((signal) => get<Sweep>(`/v1/sweeps/${encodeURIComponent(id)}`, {}, signal), [id], {
+    match: (change) => concerns(change, id),
+    interval: 1500,
+  });
+  const {act, busy} = useAct('sweeps', id, loaded.reload);
+  const sweep = loaded.data;
+  const trials = sweep?.trials ?? [];
   const listed = useFirst(trials, 300);
-  if (!loaded.data)
+  if (!sweep)
     return loaded.error ? (
       <LoadFault what="sweep" error={loaded.error} again={loaded.reload} />
     ) : (
@@ -37,9 +32,7 @@ function SweepPage({id}: {id: string}) {
         <Waiting />
       </Page>
     );
-  const {sweep, rows} = loaded.data;
-  const by_number = new Map(rows.map((row) => [Number(row.name.slice(row.name.lastIndexOf('-') + 1)), row]));
-  const ids = trials.map((trial) => by_number.get(trial.number)?.id).filter((each): each is string => !!each);
+  const ids = trials.map((trial) => trial.job).filter((each): each is string => !!each);
   const names = [...new Set(trials.flatMap((trial) => Object.keys(trial.values)))];
   const running = sweep.phase === 'Running';
   return (
@@ -55,6 +48,7 @@ function SweepPage({id}: {id: string}) {
           {running && (
             <>
               <button
+                disabled={busy}
                 onClick={() => {
                   void act('POST', 'pause', `Paused ${sweep.name}`);
                 }}
@@ -79,6 +73,7 @@ function SweepPage({id}: {id: string}) {
           )}
           {sweep.phase === 'Paused' && (
             <button
+              disabled={busy}
               onClick={() => {
                 void act('POST', 'resume', `Resumed ${sweep.name}`);
               }}
@@ -129,12 +124,11 @@ function SweepPage({id}: {id: string}) {
           </thead>
           <tbody>
             {listed.shown.map((trial) => {
-              const row = by_number.get(trial.number);
               const values = flat(trial.values);
               return (
                 <tr key={trial.number}>
                   <th scope="row" class="num">
-                    {row ? <Link to={to(['jobs', row.id])}>{trial.number}</Link> : trial.number}
+                    {trial.job ? <Link to={to(['jobs', trial.job])}>{trial.number}</Link> : trial.number}
                   </th>
                   <td>{trial.phase}</td>
                   {names.map((name) => (

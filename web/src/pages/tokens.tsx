@@ -1,9 +1,9 @@
-// The tokens of the user, and for server admins the users. The text of a token is shown once and not stored.
+// The tokens of the user, and for users with a server role the users. The text of a token is shown once and not stored.
 import {useSignal} from '@preact/signals';
 import {change, get} from '../api/client';
 import type {NewToken, NewUser, Token, Tokens as TokenList, Users} from '../api/types';
 import {text_of} from '../app/format';
-import {is_server_admin, me} from '../app/session';
+import {is_server_admin, is_server_viewer, me} from '../app/session';
 import {visible_text} from '../ui/ansi';
 import {ChoiceField, ConfirmDialog, FormDialog, SecretDialog, TextField} from '../ui/dialogs';
 import {Card, ErrorNote, Page, Time, Waiting, error_text, toast, useData} from '../ui/parts';
@@ -17,7 +17,7 @@ export function Tokens(_: {parts: string[]}) {
           secret.value = {title, text};
         }}
       />
-      {is_server_admin() && (
+      {is_server_viewer() && (
         <UserCard
           show={(title, text) => {
             secret.value = {title, text};
@@ -196,7 +196,9 @@ function NewTokenDialog({close, made}: {close: () => void; made: (text: string) 
   );
 }
 
+/** Only admins of the server change users. */
 function UserCard({show}: {show: Show}) {
+  const is_admin = is_server_admin();
   const loaded = useData((signal) => get<Users>('/v1/users', {}, signal), [], {every: 60000, match: () => false});
   const name = useSignal('');
   const fault = useSignal<unknown>(null);
@@ -227,24 +229,26 @@ function UserCard({show}: {show: Show}) {
       title="Users"
       scroll
       actions={
-        <form
-          class="row"
-          onSubmit={(event) => {
-            void add(event);
-          }}
-        >
-          <label>
-            New user{' '}
-            <input
-              size={14}
-              value={name.value}
-              onInput={(e) => {
-                name.value = e.currentTarget.value;
-              }}
-            />
-          </label>
-          <button disabled={!name.value.trim()}>Invite</button>
-        </form>
+        is_admin && (
+          <form
+            class="row"
+            onSubmit={(event) => {
+              void add(event);
+            }}
+          >
+            <label>
+              New user{' '}
+              <input
+                size={14}
+                value={name.value}
+                onInput={(e) => {
+                  name.value = e.currentTarget.value;
+                }}
+              />
+            </label>
+            <button disabled={!name.value.trim()}>Invite</button>
+          </form>
+        )
       }
     >
       <ErrorNote error={fault.value ?? loaded.error} />
@@ -262,7 +266,7 @@ function UserCard({show}: {show: Show}) {
                 <th>Projects</th>
                 <th>State</th>
                 <th>Created</th>
-                <th>Actions</th>
+                {is_admin && <th>Actions</th>}
               </tr>
             </thead>
             <tbody>
@@ -283,27 +287,29 @@ function UserCard({show}: {show: Show}) {
                     <td>
                       <Time at={user.created} />
                     </td>
-                    <td class="row">
-                      <button
-                        onClick={() => {
-                          void act(
-                            'PATCH',
-                            path,
-                            {disabled: !user.disabled},
-                            user.disabled ? `Enabled ${user.name}` : `Disabled ${user.name}`,
-                          );
-                        }}
-                      >
-                        {user.disabled ? 'Enable' : 'Disable'}
-                      </button>
-                      <button
-                        onClick={() => {
-                          void act('POST', `${path}/invitation`, undefined, '');
-                        }}
-                      >
-                        New invitation
-                      </button>
-                    </td>
+                    {is_admin && (
+                      <td class="row">
+                        <button
+                          onClick={() => {
+                            void act(
+                              'PATCH',
+                              path,
+                              {disabled: !user.disabled},
+                              user.disabled ? `Enabled ${user.name}` : `Disabled ${user.name}`,
+                            );
+                          }}
+                        >
+                          {user.disabled ? 'Enable' : 'Disable'}
+                        </button>
+                        <button
+                          onClick={() => {
+                            void act('POST', `${path}/invitation`, undefined, '');
+                          }}
+                        >
+                          New invitation
+                        </button>
+                      </td>
+                    )}
                   </tr>
                 );
               })}

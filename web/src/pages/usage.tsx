@@ -2,6 +2,7 @@
 import {get, project_path, with_query} from '../api/client';
 import type {ProjectUsage} from '../api/types';
 import {amount_text} from '../app/format';
+import {server_now} from '../app/live';
 import {query_value, set_query} from '../app/router';
 import {Icon} from '../ui/icons';
 import {Card, ErrorNote, Waiting, useData} from '../ui/parts';
@@ -19,7 +20,7 @@ export function Usage({project}: {project: string}) {
   const span = query_value('span') || '30d';
   const days = kSpans.find(([key]) => key === span)?.[2] ?? 30;
   const path = project_path(project, '/usage');
-  const since = () => new Date(Date.now() - days * 86400e3).toISOString();
+  const since = () => new Date(server_now() - days * 86400e3).toISOString();
   const loaded = useData((signal) => get<ProjectUsage>(path, {since: since()}, signal), [project, span], {
     // The usage of running jobs grows.
     every: 60_000,

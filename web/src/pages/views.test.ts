@@ -4,25 +4,58 @@ import {h, render, type ComponentType} from 'preact';
 import {act} from 'preact/test-utils';
 import {afterEach, beforeEach, expect, test, vi} from 'vitest';
 import {logged_out} from '../api/client';
-import {kRetryPause} from '../app/live';
-import {navigate} from '../app/router';
-import {CodeQuestion, LoginDialog, is_leaving, log_out, me, start_session, use_code_of_address} from '../app/session';
+import {announce, anything_changed, clock_offset, kRetryPause, live} from '../app/live';
+import {navigate, path as shown_path} from '../app/router';
+import {
+  CodeQuestion,
+  LoginDialog,
+  is_leaving,
+  is_server_admin,
+  load_session,
+  log_out,
+  me,
+  start_session,
+  use_code_of_address,
+} from '../app/session';
+import {parse_yaml} from '../app/spec_text';
+import {kSilence} from '../app/stream';
+import {ConfirmDialog} from '../ui/dialogs';
 import {ErrorBoundary} from '../ui/error_boundary';
 import {ActionDialog} from '../ui/job_actions';
 import {Toasts, now} from '../ui/parts';
+import {Arrays} from './arrays';
+import {Members} from './groups';
 import {Files} from './job/files';
+import {JobPage} from './job/job';
 import {kMost} from './job/log_source';
 import {Logs} from './job/logs';
 import {Jobs} from './jobs';
 import {LogSearch} from './log_search';
+import {Notifications} from './notifications';
 import {Overview} from './overview';
+import {MemberCard, SecretCard} from './project_members';
+import {Schedules} from './schedules';
 import {Submit} from './submit';
+import {dropped} from './submit_files';
+import {Tokens} from './tokens';
+import {Usage} from './usage';
+
+/** Ends the uploads that the page has begun. */
+const uploads: ((sent: {id: string}) => void)[] = [];
+vi.mock('../app/upload', async (original) => ({
+  ...(await original<object>()),
+  send_tree: (_project: string, _files: unknown[], progress: (part: number, what: string) => void) => {
+    progress(0.5, 'Sending files');
+    return new Promise((resolve) => uploads.push(resolve));
+  },
+}));
 
 /** A request of the page, and its answer. */
 interface Asked {
   method: string;
   path: string;
   query: URLSearchParams;
+  headers: Record<string, string>;
   body: unknown;
   signal: AbortSignal | undefined;
 }
@@ -73,6 +106,7 @@ beforeEach(() => {
       method: init.method ?? 'GET',
       path: pathname,
       query: searchParams,
+      headers: (init.headers ?? {}) as Record<string, string>,
       body: init.body ? (JSON.parse(String(init.body)) as unknown) : undefined,
       signal: init.signal ?? undefined,
     };
@@ -104,6 +138,8 @@ afterEach(async () => {
   root.remove();
   me.value = null;
   logged_out.value = false;
+  clock_offset.value = 0;
+  live.value = 'connecting';
   vi.useRealTimers();
   vi.unstubAllGlobals();
 });
@@ -191,6 +227,202 @@ test('rows that come into view are asked for again after a failure', async () =>
   works = true;
   await wait(kRetryPause);
   expect(text()).toContain('name-400');
+});
+
+/** Clicks on the checkbox of a row. */
+const tick = (id: string, shiftKey = false) =>
+  act(() => {
+    const box = root.querySelector(`[data-id="${id}"] input`)!;
+    box.dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true, shiftKey}));
+  });
+const ticked = () => [...root.querySelectorAll('tr[aria-selected=true]')].map((each) => each.getAttribute('data-id'));
+
+test('a range of selected jobs begins at the job that was clicked before, wherever its row is now', async () => {
+  lay_out(1400);
+  let rows = ['c', 'b', 'a'].map((id) => row(id));
+  answer = ({path}) => (path === '/v1/list' ? list(...rows) : json({}));
+  await show(Jobs, '/jobs');
+  await tick('c');
+  expect(ticked()).toEqual(['c']);
+  rows = [row('e'), row('d'), ...rows];
+  await row_event(row('e'));
+  await wait(2000);
+  expect(text()).toContain('name-e');
+  await tick('a', true);
+  expect(ticked()).toEqual(['c', 'b', 'a']);
+
+  // The job at which the range would begin has left the list.
+  rows = rows.filter(({id}) => id !== 'a');
+  await act(() => anything_changed());
+  await wait(2000);
+  await tick('e', true);
+  expect(ticked()).toEqual(['e', 'c', 'b']);
+  await act(() => render(h(Toasts, {}), root));
+  expect(root.querySelector('.toast')!.textContent).toContain('only name-e was selected');
+  await wait(20_000);
+});
+
+test('after an action that has failed for some jobs, these jobs stay selected', async () => {
+  lay_out(1400);
+  answer = ({path}) => {
+    if (path === '/v1/list') return list(row('b'), row('a'));
+    return path === '/v1/jobs/b/stop' ? json({detail: 'not your job'}, 403) : json({});
+  };
+  await show(Jobs, '/jobs');
+  await tick('a');
+  await tick('b');
+  await act(() => button('Stop').click());
+  await act(() => root.querySelector<HTMLButtonElement>('dialog .danger')!.click());
+  await wait(50);
+  expect(root.querySelector('dialog')!.textContent).toContain('name-b: not your job');
+  await act(() => button('Close').click());
+  expect(ticked()).toEqual(['b']);
+  await wait(20_000);
+});
+
+test.each([
+  ['when the stream is opened again', () => announce(null), kRetryPause],
+  ['after a silence', () => {}, kSilence],
+])('a view whose request is never answered sends it again %s', async (_, reopen, pause) => {
+  lay_out(1400);
+  let is_lost = true;
+  answer = ({path}) => (path !== '/v1/list' ? json({}) : is_lost ? new Promise<Response>(() => {}) : list(row('a')));
+  await show(Jobs, '/jobs');
+  const first = list_requests().at(-1)!;
+  is_lost = false;
+  await act(reopen);
+  await wait(pause);
+  expect(first.signal!.aborted).toBe(true);
+  expect(text()).toContain('name-a');
+});
+
+test('an answer that is slower than the limit of a request arrives in the end', async () => {
+  lay_out(1400);
+  answer = ({path}) =>
+    path !== '/v1/list'
+      ? json({})
+      : new Promise((resolve) => setTimeout(() => resolve(list(row('a'))), kSilence + 10_000));
+  await show(Jobs, '/jobs');
+  // The stream is opened again and again, which alone does not end a request.
+  for (let i = 0; i < 30; i++) {
+    await act(() => announce(null));
+    await wait(10_000);
+  }
+  expect(text()).toContain('name-a');
+});
+
+const list_requests = () => asked.filter(({path}) => path === '/v1/list');
+const row_event = (changed: object) =>
+  act(() => {
+    const {id, name} = changed as {id: string; name: string};
+    announce({id, name, row: changed as never});
+  });
+
+test('a row that has lost the label of the filter leaves the list', async () => {
+  lay_out(1400);
+  const kept = {...row('a'), labels: {set: 'x'}};
+  const changed = {...row('b'), labels: {set: 'x'}};
+  let rows = [kept, changed];
+  answer = ({path}) => (path === '/v1/list' ? list(...rows) : json({}));
+  await show(Jobs, '/jobs?label=set%3Dx');
+  expect(text()).toContain('2 jobs');
+
+  // A change of what the filter does not concern is shown without a request.
+  await row_event({...changed, attempt: 1});
+  await wait(2000);
+  expect(list_requests().length).toBe(1);
+
+  rows = [kept];
+  await row_event({...changed, labels: {}});
+  await wait(2000);
+  expect(text()).toContain('1 job');
+  expect(text()).not.toContain('name-b');
+});
+
+test('a change that arrives while the list is being loaded is not lost to the older answer', async () => {
+  lay_out(1400);
+  let present = row('a');
+  let reply: (() => void) | undefined;
+  answer = ({path}) => {
+    if (path !== '/v1/list') return json({});
+    const older = list(present);
+    return list_requests().length === 2 ? new Promise((resolve) => (reply = () => resolve(older))) : older;
+  };
+  await show(Jobs, '/jobs');
+  await act(() => anything_changed());
+  await wait(1000);
+  present = {...row('a'), suspended: true};
+  await row_event(present);
+  reply!();
+  await wait(3000);
+  expect(root.querySelector('tbody .badge')!.textContent).toBe('Suspended');
+});
+
+test('the spans of time of the list end at the present time of the server', async () => {
+  lay_out(1400);
+  answer = ({path}) => (path === '/v1/list' ? list(row('a')) : json({}));
+  clock_offset.value = 2 * 3600e3;
+  live.value = 'live';
+  await show(Jobs, '/jobs?within=1h');
+  expect(list_requests().at(-1)!.query.get('submitted_after')).toBe('2026-11-30T13:00:00.000Z');
+  // Nothing changes, but time passes.
+  await wait(3600e3 + 60e3);
+  expect(list_requests().at(-1)!.query.get('submitted_after')).toMatch(/^2026-11-30T14:0[01]:00.000Z$/);
+});
+
+test('the spans of time of the overview and of the usage end at the present time of the server', async () => {
+  clock_offset.value = -3600e3;
+  answer = (request) => (request.path === '/v1/watch/events' ? stream() : cluster(request));
+  await show(Overview, '/overview');
+  const since = (path: string) => asked.find((each) => each.path === path)!.query.get('since');
+  const ended_after = list_requests().map(({query}) => query.get('ended_after'));
+  expect(ended_after).toContain('2026-11-29T11:00:00.000Z');
+  expect(since('/v1/watch/events')).toMatch(/^2026-11-29T11:00:00/);
+  answer = () => json({users: []});
+  await show(() => h(Usage, {project: 'p'}), '/projects/p/usage');
+  expect(since('/v1/projects/p/usage')).toMatch(/^2026-10-31T11:00:00/);
+});
+
+// --- the page of a sweep
+
+test('the best trials of a sweep lead to their jobs and are compared, however many trials there are', async () => {
+  // uPlot, which this imports, reads matchMedia() at once.
+  const {Sweeps} = await import('./sweeps');
+  const trial = (number: number) => ({
+    number,
+    values: {lr: '0.1'},
+    phase: 'Completed',
+    rung: 0,
+    rungs: [],
+    best: number,
+    steps: 1,
+    job: `id-${number}`,
+  });
+  const sweep = {
+    id: 's',
+    name: 'lr',
+    project: 'p',
+    owner: 'ada',
+    phase: 'Succeeded',
+    metric: 'accuracy',
+    goal: 'maximize',
+    method: 'random',
+    best: 4711,
+    best_trial: 4711,
+    trials: Array.from({length: 4711}, (_, i) => trial(4711 - i)),
+  };
+  answer = ({path}) => {
+    if (path === '/v1/sweeps/s') return json(sweep);
+    const [, id, metrics] = /^\/v1\/jobs\/([^/]*)(\/metrics)?$/.exec(path) ?? [];
+    if (metrics) return json({series: []});
+    return json({id, phase: 'Succeeded', spec: {name: `lr-${id}`, command: ['true']}, tasks: []});
+  };
+  await show(() => h(Sweeps, {parts: ['s']}), '/sweeps/s');
+  const best = root.querySelector('tbody tr a')!;
+  expect([best.textContent, best.getAttribute('href')]).toEqual(['4711', '/ui/jobs/id-4711']);
+  const compared = asked.filter(({path}) => path.endsWith('/metrics')).map(({path}) => path.split('/')[3]);
+  expect(compared).toEqual(Array.from({length: 50}, (_, i) => `id-${4711 - i}`));
+  expect(list_requests()).toEqual([]);
 });
 
 // --- the overview
@@ -612,6 +844,142 @@ test('the parts of the form that have an invalid field are open after a visit of
   expect([fold('Scheduling').open, fold('More fields').open]).toEqual([true, true]);
 });
 
+/** The requests that submit the draft, without the dry runs. */
+const submissions = () =>
+  asked.filter(({method, path, query}) => method === 'POST' && path === '/v1/jobs' && !query.has('dry_run'));
+
+test('a submission whose answer was lost is repeated with the same key, also after a visit of another page', async () => {
+  const others = form({j: json(spec('again'))});
+  let works = false;
+  answer = (request) =>
+    request !== submissions().at(-1) ? others(request) : works ? json({id: 'k', spec: {name: 'again-2'}}) : no_answer();
+  await show(Submit, '/submit?from=j');
+  await wait(1000);
+  await act(() => button('Submit').click());
+  await wait();
+  expect(text()).toContain('check the result before you try again');
+  // A dry run does not hide this.
+  await act(() => anything_changed());
+  await wait(10_000);
+  expect(text()).toContain('check the result before you try again');
+
+  await show(Jobs, '/jobs');
+  await show(Submit, '/submit');
+  await wait(1000);
+  expect(text()).toContain('check the result before you try again');
+  works = true;
+  await act(() => button('Submit').click());
+  await wait();
+  const keys = submissions().map(({headers}) => headers['idempotency-key']);
+  expect(keys.length).toBe(2);
+  expect(keys[0]).toBe(keys[1]);
+  expect(shown_path.value).toBe('/jobs/k');
+
+  // The same job once more, on purpose.
+  const more = form({j: json(spec('again'))});
+  answer = (request) => (request === submissions().at(-1) ? json({id: 'l', spec: {name: 'again-3'}}) : more(request));
+  await show(Submit, '/submit?from=j');
+  await wait(1000);
+  await act(() => button('Submit').click());
+  await wait();
+  expect(submissions().at(-1)!.headers['idempotency-key']).not.toBe(keys[0]);
+  await wait(20_000);
+});
+
+test('an upload goes on while the user visits other pages, and its end changes neither the page nor a new draft', async () => {
+  const others = form();
+  answer = (request) => (request === submissions().at(-1) ? json({id: 'k', spec: {name: 'sent'}}) : others(request));
+  const warns = () => {
+    const leave = new Event('beforeunload', {cancelable: true});
+    window.dispatchEvent(leave);
+    return leave.defaultPrevented;
+  };
+  await show(Submit, '/submit');
+  await act(() => button('Start over').click());
+  expect(warns()).toBe(false);
+  await type(field('Name'), 'sent');
+  await act(() => {
+    dropped.value = {files: [], left_out: 0, target: '/data'};
+  });
+  await wait(1000);
+  await act(() => button('Submit').click());
+  expect(button('Sending files 50 %').disabled).toBe(true);
+  expect(warns()).toBe(true);
+  await act(() => button('Remove the files').click());
+
+  await show(Jobs, '/jobs');
+  expect(warns()).toBe(true);
+  await show(Submit, '/submit');
+  expect(button('Sending files 50 %').disabled).toBe(true);
+  await type(field('Name'), 'next');
+  await show(Jobs, '/jobs');
+  uploads.at(-1)!({id: 'tree'});
+  await wait();
+  expect(submissions().map(({body}) => body)).toMatchObject([
+    {name: 'sent', folder: '/data', volumes: [{kind: 'tree', source: 'tree', target: '/data'}]},
+  ]);
+  expect(shown_path.value).toBe('/jobs');
+  expect(warns()).toBe(false);
+  await show(Submit, '/submit');
+  expect(field('Name').value).toBe('next');
+  await act(() => button('Start over').click());
+  await wait(20_000);
+});
+
+test('a dry run is repeated by itself: after a failure, after an interruption, and each minute', async () => {
+  const others = form();
+  let works = false;
+  answer = (request) => (request.query.has('dry_run') && !works ? no_answer() : others(request));
+  const dry_runs = () => asked.filter(({query}) => query.has('dry_run')).length;
+  await show(Submit, '/submit');
+  await act(() => button('Start over').click());
+  await type(field('Name'), 'a');
+  await wait(1000);
+  expect(text()).toContain('the page tries again by itself');
+  expect(text()).not.toContain('may have carried out');
+  works = true;
+  await wait(10_000);
+  expect(text()).toContain('no forecast here');
+  expect(text()).not.toContain('the server does not answer');
+
+  const before = dry_runs();
+  await act(() => announce(null));
+  await wait(10_000);
+  expect(dry_runs()).toBe(before + 1);
+  await wait(60_000);
+  expect(dry_runs()).toBe(before + 2);
+});
+
+test('a job file that was not answered is read again by itself, also after a visit of another page', async () => {
+  // Loads the parser, which takes real time.
+  await parse_yaml('name: x');
+  const others = form();
+  let works = false;
+  answer = (request) =>
+    request.path !== '/v1/job-file'
+      ? others(request)
+      : works
+        ? json({name: 'typed', command: ['true'], folder: '/tmp'})
+        : no_answer();
+  await show(Submit, '/submit');
+  await act(() => button('Start over').click());
+  await act(() => {
+    const area = root.querySelector<HTMLTextAreaElement>('#yaml')!;
+    area.value = 'name: typed\n';
+    area.dispatchEvent(new Event('input', {bubbles: true}));
+  });
+  await show(Jobs, '/jobs');
+  await show(Submit, '/submit');
+  for (let i = 0; i < 100 && !text().includes('the page tries again by itself'); i++) await wait(100);
+  expect(text()).toContain('the page tries again by itself');
+  expect(button('Submit').disabled).toBe(true);
+  works = true;
+  await wait(kRetryPause + 1000);
+  expect(field('Name').value).toBe('typed');
+  expect(file()).toBe('name: typed\n');
+  await act(() => button('Start over').click());
+});
+
 // --- the search in the logs of many jobs
 
 test('a search of many logs that ends early is reported, and searched again at a click', async () => {
@@ -655,8 +1023,6 @@ test('a list of artifacts or of members that is not whole is shown as such', asy
   await act(() => button('Show more').click());
   expect(root.querySelectorAll('tbody tr').length).toBe(600);
 
-  // uPlot, which this imports, reads matchMedia() at once.
-  const {Members} = await import('./groups');
   answer = () => json({rows: [row('a'), row('b')], next: 'cursor'});
   await show(() => h(Members, {origin: 'array/w'}), '/arrays/w');
   expect(text()).toContain('These are the first 2 jobs');
@@ -681,6 +1047,165 @@ test('errors of an action are reported after its dialog was closed, and another 
   expect(done).toEqual([false]);
   // The message of one test would be found in the next one.
   await wait(20_000);
+});
+
+test('an action leaves out a job that comes to fit it while the user reads the dialog', async () => {
+  const ended = {...row('a'), phase: 'Succeeded'};
+  const running = {...row('b'), phase: 'Running'};
+  const show_dialog = (...jobs: unknown[]) =>
+    act(() => render(h(ActionDialog, {action: 'delete', jobs: jobs as never, onDone: () => {}}), root));
+  await show_dialog(ended, running);
+  expect(text()).toContain('1 selected job has not ended');
+  await show_dialog(ended, {...running, phase: 'Succeeded'});
+  expect(text()).toContain('1 selected job has changed since this dialog was opened, and is skipped.');
+  answer = () => new Response(null, {status: 204});
+  await act(() => root.querySelector<HTMLButtonElement>('dialog .danger')!.click());
+  await wait();
+  expect(paths()).toEqual(['DELETE /v1/jobs/a']);
+  await wait(20_000);
+});
+
+// --- forms and dialogs
+
+/** An answer that the test gives later. */
+function later(): {answer: Promise<Response>; give: (response: Response) => Promise<void>} {
+  let give: (response: Response) => void = () => {};
+  const promise = new Promise<Response>((resolve) => (give = resolve));
+  return {
+    answer: promise,
+    give: async (response) => {
+      give(response);
+      await wait(50);
+    },
+  };
+}
+const no_content = () => new Response(null, {status: 204});
+/** The messages of one test would be found in the next one. */
+const until_toasts_end = () => wait(20_000);
+const dialog = () => root.querySelector('dialog');
+
+test('the form of a new member or secret is cleared only by its own request, and only if it is as it was sent', async () => {
+  const when = '2026-11-30T11:00:00Z';
+  const cases = [
+    {
+      view: () => h(MemberCard, {project: 'p', admin: true}),
+      present: {members: [{user: 'ben', role: 'member'}]},
+      remove: () => act(() => button('Remove').click()),
+      send: 'Add',
+      typed: ['eve'],
+    },
+    {
+      view: () => h(SecretCard, {project: 'p', admin: true}),
+      present: {secrets: [{name: 'OLD', created: when, changed: when, changed_by: 'ada'}]},
+      remove: async () => {
+        await act(() => button('Delete').click());
+        await act(() => dialog()!.querySelector<HTMLButtonElement>('.danger')!.click());
+      },
+      send: 'Store',
+      typed: ['NEW', 'hidden'],
+    },
+  ];
+  for (const {view, present, remove, send, typed} of cases) {
+    answer = ({method}) => (method === 'GET' ? json(present) : no_content());
+    await show(view, '/projects/p');
+    const inputs = () => [...root.querySelectorAll<HTMLInputElement>('form input')];
+    const values = () => inputs().map((input) => input.value);
+    for (const [i, input] of inputs().entries()) await type(input, typed[i]!);
+    await remove();
+    await wait(50);
+    expect(asked.at(-2)!.method).toBe('DELETE');
+    expect(values()).toEqual(typed);
+
+    const put = later();
+    answer = ({method}) => (method === 'GET' ? json(present) : put.answer);
+    await act(() => button(send).click());
+    await type(inputs()[0]!, 'next');
+    await put.give(no_content());
+    expect(values()).toEqual(['next', ...typed.slice(1).map(() => '')]);
+
+    answer = ({method}) => (method === 'GET' ? json(present) : no_content());
+    for (const [i, input] of inputs().entries()) await type(input, typed[i]!);
+    await act(() => button(send).click());
+    await wait(50);
+    expect(values()).toEqual(typed.map(() => ''));
+    await act(() => render(null, root));
+  }
+  await until_toasts_end();
+});
+
+test('a double click submits one job', async () => {
+  const spec = {name: 'x', command: ['true'], folder: '/', cron: '@daily', project: 'p'};
+  const counts = {queued: 0, starting: 0, running: 0, succeeded: 0, failed: 1, stopped: 0};
+  for (const [label, view, object] of [
+    ['Rerun', () => h(JobPage, {id: 'o', tab: ''}), {spec, tasks: [], phase: 'Failed', submitted: '', labels: {}}],
+    ['Run now', () => h(Schedules, {parts: ['o']}), {spec, owner: 'ada'}],
+    ['Rerun failed', () => h(Arrays, {parts: ['o']}), {spec, phase: 'Failed', counts, percent: 100}],
+  ] as const) {
+    const post = later();
+    asked = [];
+    answer = ({method, path}) =>
+      method === 'POST' ? post.answer : path === '/v1/list' ? list() : json({id: 'o', ...object});
+    await show(view, '/jobs/o');
+    await act(() => button(label).click());
+    await act(() => button(label).click());
+    await wait(50);
+    expect(asked.filter(({method}) => method === 'POST').length).toBe(1);
+    // After an error, the user may try again.
+    await post.give(json({detail: 'not now'}, 409));
+    expect(button(label).disabled).toBe(false);
+    await act(() => render(null, root));
+  }
+  await until_toasts_end();
+});
+
+test('an error of an action on an address is shown in its dialog', async () => {
+  const address = {id: 'a', url: 'https://hooks', on: ['failed'], labels: {}, created: '', created_by: 'ada'};
+  let works = false;
+  answer = ({method, path}) => {
+    if (method !== 'GET')
+      return works ? json({subscription: address, key: 'new-key'}) : json({detail: 'the store is full'}, 409);
+    return json(path.endsWith('/dead-letters') ? {deliveries: []} : {subscriptions: [address]});
+  };
+  await show(() => h(Notifications, {project: 'p', admin: true}), '/projects/p/notifications');
+  const confirm = async () => {
+    await act(() => dialog()!.querySelector<HTMLButtonElement>('.danger')!.click());
+    await wait(50);
+  };
+  await act(() => root.querySelector<HTMLButtonElement>('td .danger')!.click());
+  await confirm();
+  expect(dialog()!.querySelector('[role=alert]')!.textContent).toContain('the store is full');
+  await act(() => button('Cancel').click());
+
+  await act(() => button('New key').click());
+  await confirm();
+  expect(dialog()!.querySelector('[role=alert]')!.textContent).toContain('the store is full');
+  works = true;
+  await confirm();
+  expect(dialog()!.textContent).toContain('new-key');
+});
+
+test('an error of a dialog that was closed meanwhile is reported', async () => {
+  const removal = later();
+  const view = () => [
+    h(ConfirmDialog, {
+      key: 1,
+      title: 'Remove?',
+      verb: 'Remove',
+      act: async () => {
+        const answer = await removal.answer;
+        throw new Error(await answer.text());
+      },
+      close: () => {},
+      children: '',
+    }),
+    h(Toasts, {key: 2}),
+  ];
+  await act(() => render(view(), root));
+  await act(() => button('Remove').click());
+  await act(() => render([h(Toasts, {key: 2})], root));
+  await removal.give(new Response('it is in use'));
+  expect(root.querySelector('.toast')!.textContent).toContain('it is in use');
+  await until_toasts_end();
 });
 
 test('a view that has failed is shown again at another place', async () => {
@@ -721,6 +1246,38 @@ const kCheck = {code: 'muster_abc', check: true};
 const kLogin = {code: 'muster_abc'};
 /** The bodies of the requests that concern the session. */
 const session_bodies = () => asked.filter(({path}) => path === '/v1/ui/session').map(({body}) => body);
+
+test('users with a server role see the users of the server, and only admins can change them', async () => {
+  const ben = {name: 'ben', server_role: 'none', projects: {}, disabled: false, created: '2026-11-30T11:00:00Z'};
+  answer = ({path}) => json(path === '/v1/users' ? {users: [ben]} : {tokens: []});
+  for (const [role, sees, changes] of [
+    ['none', false, false],
+    ['viewer', true, false],
+    ['member', true, false],
+    ['admin', true, true],
+  ] as const) {
+    asked = [];
+    me.value = {...user('ada'), server_role: role} as never;
+    await show(Tokens, '/tokens');
+    expect(paths().includes('GET /v1/users')).toBe(sees);
+    expect(text().includes('ben')).toBe(sees);
+    for (const label of ['Invite', 'Disable', 'New invitation']) expect(!!button(label)).toBe(changes);
+    await act(() => render(null, root));
+  }
+});
+
+test('the last answer about the rights of the user counts', async () => {
+  const late = later();
+  me.value = user('ada') as never;
+  answer = () => late.answer;
+  const first = load_session();
+  answer = ({path}) => json(path === '/v1/info' ? {version: '1'} : {...user('ada'), server_role: 'admin'});
+  await load_session();
+  expect(is_server_admin()).toBe(true);
+  await late.give(json(user('ada')));
+  await first;
+  expect(is_server_admin()).toBe(true);
+});
 
 test('a code in the address logs in a browser without a session only after a question', async () => {
   address_bar('/ui/jobs#code=muster_abc');
@@ -864,4 +1421,15 @@ test('a logout loads a new page, without the drafts of the user', async () => {
   expect(paths()).toEqual(['POST /v1/logout']);
   expect(gone).toEqual(['/ui/']);
   expect(is_leaving()).toBe(true);
+});
+
+test('a logout without a valid session does not wait for a login', async () => {
+  const gone = address_bar('/ui/jobs/j');
+  me.value = user('ada') as never;
+  answer = () => json({title: 'no'}, 401);
+  void log_out();
+  await wait();
+  expect(logged_out.value).toBe(false);
+  expect(gone).toEqual(['/ui/']);
+  expect(paths()).toEqual(['POST /v1/logout']);
 });

@@ -3,7 +3,7 @@ import {useEffect, useRef} from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import {colours} from '../app/settings';
-import {tick_texts, time_text, utc} from '../app/format';
+import {number_text, tick_texts, time_text, utc} from '../app/format';
 import {is_dark} from './ansi_text';
 import {useSize} from './parts';
 
@@ -76,13 +76,19 @@ const kTimeSteps = [
 ];
 const kByteSteps = Array.from({length: 42}, (_, i) => 2 ** i);
 
-export function number_text(value: number | null | undefined): string {
-  if (value === null || value === undefined) return '–';
-  const size = Math.abs(value);
-  if (size !== 0 && (size < 0.001 || size >= 1e7)) return value.toExponential(3);
-  return String(Number(value.toPrecision(6)));
+interface Range {
+  min: number;
+  max: number;
 }
 
+/** The part of an x axis with the values `x` that a scale shows. Null: the scale shows all of it, or nothing of it. */
+function zoom_of(x: readonly number[], {min, max}: Partial<Range>): Range | null {
+  const [first, last] = [x[0], x.at(-1)];
+  if (min === undefined || max === undefined || first === undefined || last === undefined) return null;
+  return (min > first || max < last) && min < last && max > first ? {min, max} : null;
+}
+
+/** The user zooms by dragging, until a double click. New data keep the zoom; for another x axis, give the chart another key. */
 export function Chart({
   title,
   curves,
@@ -106,6 +112,7 @@ export function Chart({
 }) {
   const ref = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
+  const zoom = useRef<Range | null>(null);
   const {width} = useSize(ref);
   const in_utc = utc.value;
   const theme = colours.value;
@@ -135,6 +142,14 @@ export function Chart({
           : from_zero
             ? {range: (_, low_value, high_value) => [Math.min(0, low_value ?? 0), (high_value || 1) * 1.08]}
             : {},
+      },
+      // uPlot calls this after a zoom or a double click, here or on another chart of the page, and after new data.
+      hooks: {
+        setScale: [
+          (changed, key) => {
+            if (key === 'x') zoom.current = zoom_of(changed.data[0] as number[], changed.scales['x'] as Partial<Range>);
+          },
+        ],
       },
       tzDate: in_utc ? (ts) => uPlot.tzDate(new Date(ts * 1000), 'Etc/UTC') : undefined,
       axes: [
@@ -174,6 +189,7 @@ export function Chart({
       ],
     };
     const made = new uPlot(options, joined(curves), element);
+    if (zoom.current) made.setScale('x', {...zoom.current});
     plot.current = made;
     return () => {
       made.destroy();
@@ -184,7 +200,12 @@ export function Chart({
     if (width >= 50) plot.current?.setSize({width, height});
   }, [width, height]);
   useEffect(() => {
-    if (curves.length) plot.current?.setData(joined(curves));
+    if (!plot.current || !curves.length) return;
+    const data = joined(curves);
+    if (zoom.current) zoom.current = zoom_of(data[0] as number[], zoom.current);
+    // setData() resets the scale of the x axis. uPlot draws only after both calls.
+    plot.current.setData(data);
+    if (zoom.current) plot.current.setScale('x', {...zoom.current});
   }, [curves]);
   const last = curves.map((curve) => ({
     label: curve.label,

@@ -2,10 +2,13 @@
 // short form.
 import {useSignal, type Signal} from '@preact/signals';
 import type {ComponentChildren} from 'preact';
-import {useId} from 'preact/hooks';
-import {Copy, Dialog, ErrorNote} from './parts';
+import {useEffect, useId, useRef} from 'preact/hooks';
+import {Copy, Dialog, ErrorNote, error_text, toast} from './parts';
 
-/** Asks before `act`, and cannot start it twice. The caller closes the dialog. */
+/**
+ * Asks before `act`, and cannot start it twice. The caller closes the dialog. An error that `act` throws is shown in the
+ * dialog, or if it was closed meanwhile, in a message.
+ */
 export function ConfirmDialog({
   title,
   verb,
@@ -20,10 +23,22 @@ export function ConfirmDialog({
   children: ComponentChildren;
 }) {
   const busy = useSignal(false);
+  const fault = useSignal<unknown>(null);
+  const is_closed = useRef(false);
+  useEffect(
+    () => () => {
+      is_closed.current = true;
+    },
+    [],
+  );
   const confirm = async () => {
     busy.value = true;
+    fault.value = null;
     try {
       await act();
+    } catch (problem) {
+      if (is_closed.current) toast(error_text(problem), 'error');
+      else fault.value = problem;
     } finally {
       busy.value = false;
     }
@@ -31,6 +46,7 @@ export function ConfirmDialog({
   return (
     <Dialog title={title} onClose={close}>
       {children}
+      <ErrorNote error={fault.value} />
       <div class="actions">
         <button onClick={close}>Cancel</button>
         <button

@@ -137,14 +137,19 @@ export function ActionDialog({
 }: {
   action: Action;
   jobs: Target[];
-  onDone: (done: boolean) => void;
+  /** `done`: the action was carried out, except for the jobs with the ids `failed`. */
+  onDone: (done: boolean, failed?: string[]) => void;
 }) {
   const kind = kActions[action];
   const busy = useSignal(false);
   const now = useSignal(false);
-  const failures = useSignal<string[]>([]);
-  const affected = jobs.filter(kind.applies);
-  const others = jobs.length - affected.length;
+  const failures = useSignal<{id: string; text: string}[]>([]);
+  /** The jobs that the dialog has named at first. A job that comes to fit the action while the user reads is skipped. */
+  const first = useRef(new Set(jobs.filter(kind.applies).map((job) => job.id)));
+  const fitting = jobs.filter(kind.applies);
+  const affected = fitting.filter((job) => first.current.has(job.id));
+  const late = fitting.length - affected.length;
+  const others = jobs.length - fitting.length;
   const closed = useRef(false);
   useEffect(
     () => () => {
@@ -154,7 +159,7 @@ export function ActionDialog({
   );
   const run = async () => {
     busy.value = true;
-    const faults: string[] = [];
+    const faults: {id: string; text: string}[] = [];
     let good = 0;
     const queue = [...affected];
     const work = async () => {
@@ -163,7 +168,7 @@ export function ActionDialog({
           await kind.run(job, now.value);
           good++;
         } catch (fault) {
-          faults.push(`${job.name}: ${error_text(fault)}`);
+          faults.push({id: job.id, text: `${job.name}: ${error_text(fault)}`});
         }
       }
     };
@@ -174,17 +179,22 @@ export function ActionDialog({
     // The user has closed the dialog meanwhile, and may have opened another one.
     if (closed.current) {
       if (faults.length)
-        toast(faults[0]! + (faults.length > 1 ? ` (and ${faults.length - 1} more errors)` : ''), 'error');
+        toast(faults[0]!.text + (faults.length > 1 ? ` (and ${faults.length - 1} more errors)` : ''), 'error');
       return;
     }
     if (faults.length) failures.value = faults;
     else onDone(true);
   };
+  const close = () =>
+    onDone(
+      failures.value.length > 0,
+      failures.value.map((each) => each.id),
+    );
   const shown = affected.slice(0, 12);
   return (
     <Dialog
       title={`${kind.verb} ${affected.length === 1 ? `${affected[0]!.object} ${affected[0]!.name}` : plural(affected.length, 'job')}?`}
-      onClose={() => onDone(failures.value.length > 0)}
+      onClose={close}
     >
       {affected.length > 0 ? <p>{kind.effect(affected)}</p> : <p>This action applies to none of the selected jobs.</p>}
       {affected.length > 1 && (
@@ -203,6 +213,12 @@ export function ActionDialog({
           {plural(others, 'selected job')} {kind.others[others === 1 ? 0 : 1]} and will not change.
         </p>
       )}
+      {late > 0 && (
+        <p class="muted">
+          {plural(late, 'selected job')} {late === 1 ? 'has' : 'have'} changed since this dialog was opened, and{' '}
+          {late === 1 ? 'is' : 'are'} skipped.
+        </p>
+      )}
       {action === 'stop' && affected.some((job) => job.phase !== 'Queued') && (
         <label>
           <input
@@ -217,13 +233,13 @@ export function ActionDialog({
       )}
       {failures.value.length > 0 && (
         <div class="note error" role="alert">
-          {failures.value.map((text, i) => (
-            <div key={i}>{text}</div>
+          {failures.value.map(({id, text}) => (
+            <div key={id}>{text}</div>
           ))}
         </div>
       )}
       <div class="actions">
-        <button onClick={() => onDone(failures.value.length > 0)}>{failures.value.length ? 'Close' : 'Cancel'}</button>
+        <button onClick={close}>{failures.value.length ? 'Close' : 'Cancel'}</button>
         {!failures.value.length && (
           <button
             class={kind.danger ? 'danger' : 'primary'}

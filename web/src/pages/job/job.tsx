@@ -34,6 +34,7 @@ export function JobPage({id, tab}: {id: string; tab: string}) {
     ...(is_over.value ? {} : {every: 5000}),
   });
   const action = useSignal<Action | null>(null);
+  const busy = useSignal(false);
   const job = loaded.data;
   useEffect(() => {
     is_over.value = !!job && has_ended(job.phase);
@@ -69,12 +70,15 @@ export function JobPage({id, tab}: {id: string; tab: string}) {
   const row = row_of(job);
   const ended = has_ended(job.phase);
   const again = async () => {
+    busy.value = true;
     try {
       const made = await rerun(job.id);
       toast(`Submitted ${made.spec.name}`);
       navigate(to(['jobs', made.id]));
     } catch (fault) {
       toast(error_text(fault), 'error');
+    } finally {
+      busy.value = false;
     }
   };
   const {origin} = job;
@@ -118,6 +122,7 @@ export function JobPage({id, tab}: {id: string; tab: string}) {
             </button>
           )}
           <button
+            disabled={busy.value}
             onClick={() => {
               void again();
             }}

@@ -5,7 +5,7 @@ import {pattern_of} from '../../ui/ansi';
 import {LogSource} from './log_source';
 
 /** What the page has asked for, and a function that sends a piece of the answer. */
-let asked: URLSearchParams[];
+let asked: {place: string | null; tail: string | null}[];
 let send: (text: string) => void;
 let cut: () => void;
 /** The server's date, in each answer. */
@@ -15,8 +15,9 @@ beforeEach(() => {
   vi.useFakeTimers();
   asked = [];
   date = undefined;
-  vi.stubGlobal('fetch', (url: string, {signal}: {signal: AbortSignal}) => {
-    asked.push(new URL(url, 'https://server').searchParams);
+  vi.stubGlobal('fetch', (url: string, {signal, headers}: {signal: AbortSignal; headers: Record<string, string>}) => {
+    const query = new URL(url, 'https://server').searchParams;
+    asked.push({place: headers['last-event-id'] ?? null, tail: query.get('tail')});
     const body = new ReadableStream({
       start: (controller) => {
         send = (text) => controller.enqueue(new TextEncoder().encode(text));
@@ -60,16 +61,68 @@ test('after an interruption, no line is lost or repeated', async () => {
   await settle();
   cut();
   await settle(1000);
-  expect(asked.map((query) => query.get('last_event_id') ?? query.get('tail'))).toEqual(['100', 'p2']);
+  expect(asked).toEqual([
+    {place: null, tail: '100'},
+    {place: 'p2', tail: null},
+  ]);
   // The lines after the last place come again, in other pieces: one is new.
   send(log(3, 4) + place('p4'));
   await settle();
   cut();
   await settle(1000);
-  expect(asked.at(-1)!.get('last_event_id')).toBe('p4');
+  expect(asked.at(-1)!.place).toBe('p4');
   send(log(5, 6) + place('p6') + log(7));
   await settle();
   expect(texts(source)).toBe('1 2 3 4 5 6 7');
+  source.stop();
+});
+
+const record = (more: object) => `event: log\ndata: ${JSON.stringify({time: '', stream: 'output', ...more})}\n\n`;
+
+test('after an interruption, the server may divide the lines differently', async () => {
+  const source = await start();
+  const latin1 = {task: 'b', base64: btoa('caf\xe9')};
+  send(place('p0') + record({task: 'a', text: 'é abc', continues: true}) + record({...latin1, continues: true}));
+  await settle();
+  cut();
+  await settle(1000);
+  send(record({task: 'a', text: 'é abcdef'}) + record({task: 'b', base64: btoa('caf\xe9 noir')}));
+  await settle();
+  expect(source.lines.map((line) => line.text)).toEqual(['é abc', 'caf\ufffd', 'def', ' noir']);
+  cut();
+  await settle(1000);
+  // The newlines of the lines count: nothing else is new.
+  send(record({task: 'a', text: 'é ', continues: true}) + record({task: 'a', text: 'abcdef'}) + record(latin1));
+  await settle();
+  expect(source.lines.length).toBe(4);
+  source.stop();
+});
+
+test('after an interruption, the lines of several tasks may come in another order', async () => {
+  const source = await start();
+  const line = (task: string, text: string) => record({task, text});
+  send(place('p0') + line('a', 'a1') + line('a', 'a2') + line('b', 'b1'));
+  await settle();
+  cut();
+  await settle(1000);
+  send(line('b', 'b1') + line('b', 'b2') + line('a', 'a1') + line('b', 'b3') + line('a', 'a2') + line('a', 'a3'));
+  await settle();
+  expect(texts(source)).toBe('a1 a2 b1 b2 b3 a3');
+  source.stop();
+});
+
+test('each attempt, rank and stream of a task is counted by itself', async () => {
+  const source = await start();
+  const sources = [{}, {attempt: 1}, {attempt: 2}, {rank: 1}, {rank: 2}, {stream: 'error'}];
+  for (const more of sources) {
+    send(record({task: 'a', text: 'x', ...more}));
+    await settle();
+    cut();
+    await settle(1000);
+  }
+  send(sources.map((more) => record({task: 'a', text: 'x', ...more})).join(''));
+  await settle();
+  expect(source.lines.length).toBe(sources.length);
   source.stop();
 });
 
@@ -83,7 +136,7 @@ test('the log of a hidden page is closed, and continues where it was', async () 
   expect(asked.length).toBe(1);
   show_tab(true);
   await settle();
-  expect(asked.at(-1)!.get('last_event_id')).toBe('p1');
+  expect(asked.at(-1)!.place).toBe('p1');
   send(log(2) + place('p2') + 'event: end\ndata: {}\n\n');
   await settle();
   expect([texts(source), source.ended]).toEqual(['1 2', true]);

@@ -38,6 +38,46 @@ export function line_of(record: LogRecord, number: number): LogLine {
   };
 }
 
+function bytes_of(record: LogRecord): Uint8Array {
+  if (record.base64 === undefined) return new TextEncoder().encode(record.text ?? '');
+  return Uint8Array.from(atob(record.base64), (c) => c.charCodeAt(0));
+}
+
+/**
+ * Finds what is new in a log whose connection breaks. Only some records have an id, so after a break the server repeats
+ * everything since the last id. It may divide the bytes into other records, and the tasks may take other turns; only the
+ * bytes of each source are the same. (A source is one stream of one rank of a task in an attempt.) So bytes are counted.
+ */
+class NewParts {
+  /** By source: the bytes received since the last id, and how many of them this connection has yet to repeat. */
+  private since_id = new Map<string, number>();
+  private repeated = new Map<string, number>();
+
+  /** The connection broke: everything since the last id will be repeated. */
+  broke(): void {
+    this.repeated = new Map(this.since_id);
+  }
+
+  /** An id came: the following records come after it. */
+  id_came(): void {
+    this.since_id = new Map(this.repeated);
+  }
+
+  /** The new part of a record, or undefined. */
+  take(record: LogRecord): LogRecord | undefined {
+    const source = [record.attempt, record.rank, record.stream, record.task].join('/');
+    const bytes = bytes_of(record);
+    const size = bytes.length + (record.continues ? 0 : 1);
+    const seen = this.repeated.get(source) ?? 0;
+    if (seen > size) this.repeated.set(source, seen - size);
+    else this.repeated.delete(source);
+    if (seen >= size) return undefined;
+    this.since_id.set(source, (this.since_id.get(source) ?? 0) + size - seen);
+    if (seen === 0) return record;
+    return {...record, text: new TextDecoder().decode(bytes.subarray(seen)), base64: undefined};
+  }
+}
+
 export interface LogQuery {
   id: string;
   task: string;
@@ -64,9 +104,9 @@ export class LogSource {
   /** The server has answered, and has searched the log if it was asked for the last lines. */
   started = false;
   /** The number of received lines that were printed before the server had found the last lines. */
-  private former = 0;
+  private printed_before_search = 0;
   /** When the server had found the last lines, by its own clock. */
-  private found_at: number | undefined;
+  private search_done_at: number | undefined;
   /** Server time minus the time of this machine, in milliseconds. */
   private offset = 0;
   private readonly stop_stream = new AbortController();
@@ -87,7 +127,7 @@ export class LogSource {
 
   /** Whether the log may have lines before the first one that was asked for. */
   get is_cut(): boolean {
-    return !this.query.since && this.former >= this.query.tail;
+    return !this.query.since && this.printed_before_search >= this.query.tail;
   }
 
   private server_time(): number {
@@ -98,9 +138,9 @@ export class LogSource {
    * Whether a line was printed before the server had found the last lines. If the clock of a node is fast, the time of a
    * line is after that of its arrival.
    */
-  private is_former(record: LogRecord): boolean {
-    if (this.found_at === undefined) return true;
-    return Math.min(millis(record.time), this.server_time()) <= this.found_at + kSlack;
+  private was_printed_before_search(record: LogRecord): boolean {
+    if (this.search_done_at === undefined) return true;
+    return Math.min(millis(record.time), this.server_time()) <= this.search_done_at + kSlack;
   }
 
   private soon(): void {
@@ -122,7 +162,7 @@ export class LogSource {
   private add(record: LogRecord): void {
     const {rank} = this.query;
     const line = line_of(record, this.next);
-    if (this.is_former(record)) this.former++;
+    if (this.was_printed_before_search(record)) this.printed_before_search++;
     if (rank !== '' && record.rank !== undefined && String(record.rank) !== rank) return;
     if (!this.fits(line)) return;
     this.next++;
@@ -137,18 +177,18 @@ export class LogSource {
   private async run(): Promise<void> {
     const {id, task, rank, since, tail, attempt} = this.query;
     const grep = searched_pattern(this.query);
-    // After an interruption, the stream continues after the last place, and the server repeats the lines that followed it.
+    // After an interruption, the stream continues after the last place, and the server repeats what followed it.
     let place = '';
-    let since_place = 0;
-    let repeated = 0;
+    const parts = new NewParts();
     await keep_open(
       {
         open: (signal) => {
           const query: Query = {follow: true, task, rank, grep, since, attempt};
-          if (place) query['last_event_id'] = place;
-          else if (!since) query['tail'] = tail;
-          repeated = since_place;
-          return send('GET', job_path(id, 'logs'), {query, signal});
+          if (!place && !since) query['tail'] = tail;
+          parts.broke();
+          // The place of a large job is longer than a target may be.
+          const headers = place ? {'last-event-id': place} : undefined;
+          return send('GET', job_path(id, 'logs'), {query, signal, headers});
         },
         opened: (answer) => {
           const date = Date.parse(answer.headers.get('date') ?? '');
@@ -161,16 +201,13 @@ export class LogSource {
         take: (event) => {
           this.started = true;
           if (event.event === 'log') {
-            if (repeated > 0) repeated--;
-            else {
-              this.add(JSON.parse(event.data) as LogRecord);
-              since_place++;
-            }
+            const part = parts.take(JSON.parse(event.data) as LogRecord);
+            if (part) this.add(part);
           } else if (event.event === 'end') this.ended = true;
           if (event.id) {
-            this.found_at ??= this.server_time();
+            this.search_done_at ??= this.server_time();
             place = event.id;
-            since_place = repeated;
+            parts.id_came();
           }
           this.soon();
           return this.ended ? 'end' : undefined;

@@ -1,9 +1,10 @@
 // The metrics of a job as curves: measurements by Muster, and numbers that the program reports.
 import {get, job_path} from '../../api/client';
 import type {Job, Metrics as MetricsOf, MetricSeries} from '../../api/types';
-import {bytes_text, has_ended, millis} from '../../app/format';
+import {bytes_text, has_ended, millis, number_text} from '../../app/format';
+import {server_now} from '../../app/live';
 import {query_value, set_query} from '../../app/router';
-import {Chart, number_text, type Curve} from '../../ui/chart';
+import {Chart, type Curve} from '../../ui/chart';
 import {ErrorNote, Waiting, useData} from '../../ui/parts';
 
 const kNames: Record<string, string> = {
@@ -47,7 +48,7 @@ export function Metrics({job}: {job: Job}) {
   const length = kSpans.find(([key]) => key === span)?.[2] ?? 0;
   const loaded = useData(
     (signal) => {
-      const end = job.ended ? millis(job.ended) : Date.now();
+      const end = job.ended ? millis(job.ended) : server_now();
       return get<MetricsOf>(
         job_path(job.id, 'metrics'),
         {since: length ? new Date(end - length).toISOString() : undefined},
@@ -93,6 +94,7 @@ export function Metrics({job}: {job: Job}) {
                 </p>
               )}
               <Chart
+                key={span}
                 title={kNames[name] ?? name}
                 curves={groups.get(name)!.slice(0, kMostCurves).map(curve_of)}
                 time

@@ -24,7 +24,7 @@ export function Shell({job}: {job: Job}) {
     note.value = '';
     try {
       const {open_shell} = await import('./terminal');
-      // The user may have left the page, or the task may have ended, while the code was loaded.
+      // The user may have left the page while the code was loaded.
       if (!host.current) {
         state.value = 'idle';
         return;
@@ -39,12 +39,16 @@ export function Shell({job}: {job: Job}) {
       state.value = 'idle';
     }
   };
-  if (has_ended(job.phase) || tasks.length === 0)
+  const missing = has_ended(job.phase)
+    ? 'The job has ended. A shell needs a running task.'
+    : tasks.length === 0
+      ? 'No task is running.'
+      : '';
+  // The output of a shell stays on the screen when its task has ended.
+  if (missing && state.value === 'idle')
     return (
       <Card title="Shell">
-        <div class="empty">
-          {has_ended(job.phase) ? 'The job has ended. A shell needs a running task.' : 'No task is running yet.'}
-        </div>
+        <div class="empty">{missing}</div>
       </Card>
     );
   return (
@@ -70,7 +74,7 @@ export function Shell({job}: {job: Job}) {
               command.value = e.currentTarget.value;
             }}
           />
-          <button class="primary" disabled={!command.value.trim() || state.value === 'opening'}>
+          <button class="primary" disabled={!!missing || !command.value.trim() || state.value === 'opening'}>
             {state.value === 'open' ? 'Open again' : 'Open a shell'}
           </button>
           {state.value === 'open' && (
@@ -84,6 +88,7 @@ export function Shell({job}: {job: Job}) {
             {note.value}
           </div>
         )}
+        {missing && <p class="muted small">{missing}</p>}
         <div ref={host} class={`shell-host ${state.value === 'idle' ? 'off' : ''}`} />
         <p class="muted small">
           The terminal takes every key, Tab included; press <kbd>Ctrl</kbd>+<kbd>Shift</kbd>+<kbd>Esc</kbd> to leave it.

@@ -1,4 +1,6 @@
 import {afterEach, beforeEach, expect, test, vi} from 'vitest';
+import {anything_changed, kRetryPause} from '../../app/live';
+import {kSilence} from '../../app/stream';
 import {WindowSource} from './window_source';
 
 /** A log of numbered lines on a server; `first` lines were deleted. */
@@ -121,6 +123,35 @@ test('a log that the server refuses for a while is followed again', async () => 
   await settle();
   expect(mine.fault).toBeNull();
   expect(mine.length).toBe(20);
+  mine.stop();
+});
+
+test.each([
+  ['when the stream of changes is opened again', anything_changed, kRetryPause],
+  ['after a silence', () => {}, kSilence],
+])('a log whose request is never answered is followed again %s', async (_, reopen, pause) => {
+  lines = 5000;
+  const mine = source();
+  await settle();
+  const answer = fetch;
+  // A connection that was lost without a sign.
+  vi.stubGlobal(
+    'fetch',
+    (_url: string, {signal}: {signal: AbortSignal}) =>
+      new Promise((_resolve, reject) =>
+        signal.addEventListener('abort', () => reject(new DOMException('aborted', 'AbortError'))),
+      ),
+  );
+  mine.want(0, 50);
+  await vi.advanceTimersByTimeAsync(1000);
+  vi.stubGlobal('fetch', answer);
+  lines = 5020;
+  reopen();
+  // The poll that follows the aborted one.
+  await vi.advanceTimersByTimeAsync(pause + 1000);
+  await settle();
+  expect(mine.length).toBe(5020);
+  expect(await see(mine, 0, 50)).toEqual(expected(0, 50));
   mine.stop();
 });
 

@@ -1,6 +1,7 @@
 // The log of one task by line numbers. Of a log of any length, only the visible blocks are fetched and kept.
 import {Failure, get, job_path} from '../../api/client';
 import type {LogRecord} from '../../api/types';
+import {limit_request} from '../../app/live';
 import {line_of, type LogLine} from './log_source';
 
 interface Answer {
@@ -34,6 +35,8 @@ export class WindowSource {
   private newest = 0;
   /** The first request that was answered from the present log. */
   private oldest = 0;
+  /** The number of requests that were given up since the last answer. */
+  private given_up = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly abort = new AbortController();
 
@@ -88,12 +91,28 @@ export class WindowSource {
     }
   }
 
+  /** Requests a part of the log. A request that is not answered in time is aborted; a later poll repeats it. */
   private async ask(range: {line?: number; lines: number}): Promise<Answer> {
-    return await get<Answer>(
-      job_path(this.query.id, 'log-window'),
-      {task: this.query.task, attempt: this.query.attempt, ...range},
-      this.abort.signal,
-    );
+    const mine = new AbortController();
+    const stop = () => mine.abort();
+    this.abort.signal.addEventListener('abort', stop);
+    const tries = this.given_up;
+    const end_limit = limit_request(tries, () => {
+      this.given_up = tries + 1;
+      mine.abort();
+    });
+    try {
+      const answer = await get<Answer>(
+        job_path(this.query.id, 'log-window'),
+        {task: this.query.task, attempt: this.query.attempt, ...range},
+        mine.signal,
+      );
+      this.given_up = 0;
+      return answer;
+    } finally {
+      end_limit();
+      this.abort.signal.removeEventListener('abort', stop);
+    }
   }
 
   private take(answer: Answer, request: number): void {
