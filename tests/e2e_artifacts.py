@@ -196,6 +196,30 @@ class Artifacts(MusterTest):
         self.assertEqual(self.ask(target, {"if-match": '"other"'})[0].status, 412)
         self.assertEqual(self.ask(target, {"range": "bytes=10-"})[0].status, 416)
 
+    def test_a_file_named_by_its_checksum_is_sent_after_a_restart_unless_it_has_changed(self):
+        self.leave("printf 0123456789 > ten")
+        etag = f'"{self.listed("--checksums")[0]["sha256"]}"'
+        target = "/v1/jobs/job/artifact?path=ten"
+        self.muster.kill_server()
+        self.muster.run("list")  # starts a server
+
+        answer, body = self.ask(target, {"if-match": etag})
+        self.assertEqual((answer.status, body), (200, b"0123456789"))
+        self.assertEqual(answer.getheader("etag"), etag)
+
+        (self.folder() / "ten").write_bytes(b"9876543210")
+        self.assertEqual(self.ask(target, {"if-match": etag})[0].status, 412)
+
+    def test_an_etag_without_a_checksum_stays_valid_when_the_checksum_is_computed(self):
+        self.leave("printf 0123456789 > ten")
+        target = "/v1/jobs/job/artifact?path=ten"
+        etag = self.ask(target)[0].getheader("etag")
+        self.listed("--checksums")
+
+        answer, body = self.ask(target, {"range": "bytes=4-", "if-range": etag})
+
+        self.assertEqual((answer.status, body), (206, b"456789"))
+
     # --- hostile tasks
 
     def test_links_pipes_and_sockets_are_named_and_never_followed(self):

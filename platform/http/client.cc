@@ -31,7 +31,15 @@ struct BlockingClient::Impl {
   explicit Impl(ServerPlace where) : place(std::move(where)), buffer(kPiece) {}
 
   Result<Response> exchange(const Request& request, const OnPiece& on_piece, const Wake& wake) {
-    MUSTER_CHECK(connect());
+    bool left = false;
+    const Wake noting{.fd = wake.fd, .on_wake = [&] {
+                        left = !wake.on_wake();
+                        return !left;
+                      }};
+    if (auto connected = connect(noting); !connected) {
+      if (left) return ResponseReader(request.method == "HEAD", on_piece).take();
+      return std::move(connected).error();
+    }
     auto answer = exchange_connected(request, on_piece, wake);
     if (answer || answer.error().code != ErrorCode::kUnavailable) return answer;
     Error error = std::move(answer).error();
@@ -54,10 +62,10 @@ struct BlockingClient::Impl {
     return reader.take();
   }
 
-  Result<void> connect() {
+  Result<void> connect(const Wake& wake) {
     if (connection != nullptr && !connection->is_dead()) return {};
     connection.reset();
-    MUSTER_TRY(connection, ClientStream::connect(place));
+    MUSTER_TRY(connection, ClientStream::connect(place, wake));
     return {};
   }
 
@@ -130,13 +138,10 @@ short events_for(TlsStep::Kind kind) {
 
 /// Waits until `fd` is ready or the time is up.
 Result<void> wait_until(int fd, TlsStep::Kind kind, steady_clock::time_point end,
-                        const TlsEndpoint& endpoint) {
-  pollfd waits{.fd = fd, .events = events_for(kind), .revents = 0};
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - steady_clock::now());
-  if (left.count() > 0) {
-    const int ready = ::poll(&waits, 1, static_cast<int>(left.count()));
-    if (ready > 0 || (ready < 0 && errno == EINTR)) return {};
-  }
+                        const TlsEndpoint& endpoint, const Wake& wake) {
+  const Awaited awaited = await_events(fd, events_for(kind), end, wake);
+  if (awaited == Awaited::kReady) return {};
+  if (awaited == Awaited::kLeft) return left_while_connecting();
   return Error{.code = ErrorCode::kUnavailable,
                .what = "the server at " + place_of(endpoint) + " does not finish the handshake",
                .advice = "check that a Muster server listens there"};
@@ -183,9 +188,10 @@ std::string host_header(const ServerPlace& place) {
   return endpoint == nullptr ? "localhost" : place_of(*endpoint);
 }
 
-Result<std::unique_ptr<ClientStream>> ClientStream::connect(const ServerPlace& place) {
+Result<std::unique_ptr<ClientStream>> ClientStream::connect(const ServerPlace& place,
+                                                            const Wake& wake) {
   if (const auto* endpoint = std::get_if<TlsEndpoint>(&place)) {
-    MUSTER_TRY(auto stream, meet(*endpoint));
+    MUSTER_TRY(auto stream, meet(*endpoint, wake));
     if (!endpoint->fingerprint.empty()) MUSTER_CHECK(compare(stream->fingerprint(), *endpoint));
     return stream;
   }
@@ -193,19 +199,20 @@ Result<std::unique_ptr<ClientStream>> ClientStream::connect(const ServerPlace& p
   return std::unique_ptr<ClientStream>(new ClientStream(std::move(fd)));
 }
 
-Result<std::unique_ptr<ClientStream>> ClientStream::meet(const TlsEndpoint& endpoint) {
+Result<std::unique_ptr<ClientStream>> ClientStream::meet(const TlsEndpoint& endpoint,
+                                                         const Wake& wake) {
   MUSTER_TRY(const TlsContext context, client_context(endpoint));
   MUSTER_TRY(base::UniqueFd fd,
-             connect_to({.host = endpoint.host, .port = endpoint.port}, kPatience));
+             connect_to({.host = endpoint.host, .port = endpoint.port}, kPatience, wake));
   std::unique_ptr<ClientStream> stream(new ClientStream(std::move(fd)));
   stream->tls_ =
       std::make_unique<TlsSession>(context, stream->fd_.get(), TlsSession::Role::kClient);
   stream->tls_->expect_host(endpoint.host);
-  MUSTER_CHECK(stream->shake_hands(endpoint));
+  MUSTER_CHECK(stream->shake_hands(endpoint, wake));
   return stream;
 }
 
-Result<void> ClientStream::shake_hands(const TlsEndpoint& endpoint) {
+Result<void> ClientStream::shake_hands(const TlsEndpoint& endpoint, const Wake& wake) {
   const auto end = steady_clock::now() + kPatience;
   while (true) {
     const TlsStep step = tls_->handshake();
@@ -213,7 +220,7 @@ Result<void> ClientStream::shake_hands(const TlsEndpoint& endpoint) {
     if (step.kind == TlsStep::Kind::kFailed || step.kind == TlsStep::Kind::kEnd) {
       return handshake_error(endpoint, *tls_, step);
     }
-    MUSTER_CHECK(wait_until(fd_.get(), step.kind, end, endpoint));
+    MUSTER_CHECK(wait_until(fd_.get(), step.kind, end, endpoint, wake));
   }
 }
 
@@ -247,6 +254,26 @@ Result<bool> ClientStream::send_all(std::string_view bytes, WhenAnswered when_an
   return true;
 }
 
+void ClientStream::queue(std::string_view bytes) {
+  unsent_.append(bytes);
+  send_queued();
+}
+
+/// If the server no longer takes the bytes, they are dropped: its answer can still be received.
+void ClientStream::send_queued() {
+  if (unsent_.empty()) return;
+  size_t sent = 0;
+  TlsStep step;
+  while (step.kind == TlsStep::Kind::kDone && sent < unsent_.size()) {
+    step = try_to_write(std::string_view(unsent_).substr(sent));
+    sent += step.bytes;
+  }
+  if (step.kind == TlsStep::Kind::kFailed) sent = unsent_.size();
+  unsent_wants_ = step.kind;
+  unsent_.erase(0, sent);
+  if (unsent_.empty() && on_drain_) on_drain_();
+}
+
 Result<ClientStream::Received> ClientStream::receive(char* buffer, size_t size, const Wake& wake) {
   if (received_since_wake_ >= kMostWithoutWake && wake.fd >= 0) {
     received_since_wake_ = 0;
@@ -260,8 +287,9 @@ Result<ClientStream::Received> ClientStream::receive(char* buffer, size_t size, 
 Result<ClientStream::Received> ClientStream::wait_for_bytes(char* buffer, size_t size,
                                                             const Wake& wake) {
   while (true) {
+    send_queued();
     if (!ahead_.empty()) return Received{.count = take_ahead(buffer, size)};
-    const TlsStep step = try_to_read(buffer, size, wake.fd < 0);
+    const TlsStep step = try_to_read(buffer, size, wake.fd < 0 && unsent_.empty());
     if (step.kind == TlsStep::Kind::kDone && step.bytes > 0) return Received{.count = step.bytes};
     if (step.kind == TlsStep::Kind::kDone || step.kind == TlsStep::Kind::kEnd) {
       return Received{.kind = Received::Kind::kEnd};
@@ -274,6 +302,9 @@ Result<ClientStream::Received> ClientStream::wait_for_bytes(char* buffer, size_t
     std::array<pollfd, 2> fds{
         {{.fd = fd_.get(), .events = events_for(step.kind), .revents = 0},
          {.fd = wake.fd, .events = POLLIN, .revents = 0}}};  // poll() skips a negative one
+    if (!unsent_.empty()) {
+      fds[0].events = static_cast<short>(fds[0].events | events_for(unsent_wants_));
+    }
     if (::poll(fds.data(), fds.size(), -1) < 0) {
       if (errno == EINTR) continue;
       return system_error("cannot wait for the server", errno);

@@ -17,18 +17,11 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "http/message.h"
+#include "http/sockets.h"
 #include "http/tls.h"
 #include "http/tls_session.h"
 
 namespace muster::http {
-
-/// Interrupts a blocking read: while `fd` is readable, `on_wake` is called, which must drain the
-/// descriptor. If it returns false, the stream ends. It is also called between the pieces of a
-/// stream that never pauses.
-struct Wake {
-  int fd = -1;
-  std::function<bool()> on_wake;
-};
 
 /// Of a kUnavailable error: the connection ended after the request was sent, or while it was being
 /// sent. The server may have carried out the request.
@@ -50,7 +43,7 @@ class BlockingClient {
   /// `on_piece` returns false or `wake` ends it. If the status is 400 or more, nothing is handed
   /// over and the body is in the returned Response. If the stream ends early, the Response is
   /// incomplete and the connection is closed. kUnavailable: the server closed the connection
-  /// before the end.
+  /// before the end, or `wake` ended the wait for a connection.
   base::Result<Response> stream(const Request& request,
                                 const std::function<bool(std::string_view)>& on_piece,
                                 const Wake& wake = {});
@@ -71,9 +64,11 @@ std::string host_header(const ServerPlace& place);
 class ClientStream {
  public:
   /// kUnavailable: no answer. kRefused: the server could not be verified.
-  static base::Result<std::unique_ptr<ClientStream>> connect(const ServerPlace& place);
+  static base::Result<std::unique_ptr<ClientStream>> connect(const ServerPlace& place,
+                                                             const Wake& wake = {});
   /// Over TLS; if the endpoint has a fingerprint, the certificate is not verified at all.
-  static base::Result<std::unique_ptr<ClientStream>> meet(const TlsEndpoint& endpoint);
+  static base::Result<std::unique_ptr<ClientStream>> meet(const TlsEndpoint& endpoint,
+                                                          const Wake& wake = {});
   ~ClientStream();
   ClientStream(const ClientStream&) = delete;
   ClientStream& operator=(const ClientStream&) = delete;
@@ -89,6 +84,14 @@ class ClientStream {
   enum class WhenAnswered { kStop, kGoOn };
   base::Result<bool> send_all(std::string_view bytes, WhenAnswered when_answered);
 
+  /// Sends without waiting: receive() sends the rest while it waits for bytes. After the first call,
+  /// send_all() must not be called any more.
+  void queue(std::string_view bytes);
+  /// Bytes that queue() has taken and that are not sent yet.
+  size_t waiting() const { return unsent_.size(); }
+  /// Called when all queued bytes have been sent, or can no longer be sent.
+  void set_on_drain(std::function<void()> on_drain) { on_drain_ = std::move(on_drain); }
+
   struct Received {
     enum class Kind { kBytes, kEnd, kLeft } kind = Kind::kBytes;  ///< kLeft: `wake` ended it
     size_t count = 0;
@@ -101,11 +104,12 @@ class ClientStream {
 
  private:
   explicit ClientStream(base::UniqueFd fd) : fd_(std::move(fd)) {}
-  base::Result<void> shake_hands(const TlsEndpoint& endpoint);
+  base::Result<void> shake_hands(const TlsEndpoint& endpoint, const Wake& wake);
   base::Result<Received> wait_for_bytes(char* buffer, size_t size, const Wake& wake);
   TlsStep try_to_read(char* buffer, size_t size, bool may_wait);
   TlsStep try_to_write(std::string_view bytes);
   bool read_ahead();
+  void send_queued();
   size_t take_ahead(char* buffer, size_t size);
 
   base::UniqueFd fd_;
@@ -113,6 +117,9 @@ class ClientStream {
   std::string ahead_;  ///< bytes that arrived while this end was sending
   size_t ahead_taken_ = 0;
   size_t received_since_wake_ = 0;
+  std::string unsent_;                                       ///< the bytes of queue()
+  TlsStep::Kind unsent_wants_ = TlsStep::Kind::kWantsWrite;  ///< what sending them waits for
+  std::function<void()> on_drain_;
 };
 
 }  // namespace muster::http

@@ -260,13 +260,26 @@ struct ResponseReader::SinkBody {
 };
 
 struct ResponseReader::Parser : beast_http::response_parser<SinkBody> {
-  Parser(bool head_only, const OnPiece& receiver) : on_piece(receiver) {
+  Parser(bool without_body, const OnPiece& receiver) : on_piece(receiver), head_only(without_body) {
     get().body().on_piece = &on_piece;
     body_limit(boost::none);  // our own server: a list of jobs is as long as it is
     eager(true);
     skip(head_only);
   }
+
+  /// Whether this is an interim response, which another one follows.
+  bool is_interim() {
+    const unsigned status = get().result_int();
+    return status >= 100 && status < 200 && status != 101;
+  }
+  std::unique_ptr<Parser> of_next_response() {
+    auto next = std::make_unique<Parser>(head_only, on_piece);
+    next->get().body().most = get().body().most;
+    return next;
+  }
+
   OnPiece on_piece;
+  bool head_only;
 };
 
 ResponseReader::ResponseReader(bool head_only, const OnPiece& on_piece)
@@ -281,6 +294,16 @@ ResponseReader::~ResponseReader() = default;
 
 base::Result<ResponseReader::Progress> ResponseReader::put(std::string_view bytes) {
   started_ = started_ || !bytes.empty();
+  while (true) {
+    MUSTER_TRY(const Progress progress, put_once(bytes));
+    if (progress != Progress::kDone || !parser_->is_interim()) return progress;
+    parser_ = parser_->of_next_response();
+    bytes = {};
+    if (waiting_.empty()) return Progress::kMore;
+  }
+}
+
+base::Result<ResponseReader::Progress> ResponseReader::put_once(std::string_view bytes) {
   boost::system::error_code error;
   // Most pieces are not copied. Only the rest that Beast leaves (part of a head or size) is kept.
   if (waiting_.empty()) {
@@ -305,8 +328,9 @@ base::Result<ResponseReader::Progress> ResponseReader::put(std::string_view byte
 
 base::Result<void> ResponseReader::put_end() {
   boost::system::error_code error;
-  if (started_) parser_->put_eof(error);
-  if (started_ && !error && parser_->is_done()) return {};
+  const bool has_begun = parser_->got_some();  // an interim response is none
+  if (has_begun) parser_->put_eof(error);
+  if (has_begun && !error && parser_->is_done()) return {};
   return Error{.code = ErrorCode::kUnavailable,
                .what = started_ ? "the server closed the connection in the middle of its answer"
                                 : "the server closed the connection without an answer",

@@ -86,7 +86,7 @@ class RequestReader {
 using OnPiece = std::function<bool(std::string_view)>;
 
 /// Parses one response from the bytes of a connection. Hands its body on piece by piece, or keeps
-/// it.
+/// it. Interim responses (1xx, except 101) before it are skipped.
 class ResponseReader {
  public:
   enum class Progress { kMore, kDone, kLeft };  ///< kLeft: on_piece returned false
@@ -120,6 +120,7 @@ class ResponseReader {
   struct Sink;
   struct SinkBody;
   struct Parser;
+  base::Result<Progress> put_once(std::string_view bytes);
   std::unique_ptr<Parser> parser_;
   std::string waiting_;
   bool started_ = false;

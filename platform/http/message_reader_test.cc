@@ -295,6 +295,35 @@ TEST(ResponseReader, ReadsTheSameResponseWhereverItIsCut) {
   }
 }
 
+TEST(ResponseReader, SkipsInterimResponsesWhereverTheyAreCut) {
+  const std::string all =
+      "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n" +
+      std::string(kChunked);
+  for (const bool head_only : {false, true}) {
+    const size_t size = head_only ? all.find("3\r\nabc") : all.size();
+    for (size_t cut = 1; cut < size; ++cut) {
+      ResponseReader reader(head_only, {}, 19);
+      ASSERT_EQ(*reader.put(std::string_view(all).substr(0, cut)), ResponseProgress::kMore) << cut;
+      ASSERT_EQ(*reader.put(std::string_view(all).substr(cut, size - cut)), ResponseProgress::kDone)
+          << cut;
+
+      const Response response = reader.take();
+      EXPECT_EQ(response.status, 200);
+      EXPECT_EQ(response.headers.count("link"), 0U);
+      EXPECT_EQ(response.body, head_only ? "" : "abc0123456789abcdef");
+    }
+  }
+}
+
+TEST(ResponseReader, ASwitchOfProtocolsIsAFinalResponse) {
+  ResponseReader reader(false, {});
+
+  ASSERT_EQ(*reader.put("HTTP/1.1 101 Switching Protocols\r\n\r\nbytes"), ResponseProgress::kDone);
+
+  EXPECT_EQ(reader.status(), 101);
+  EXPECT_EQ(reader.rest(), "bytes");
+}
+
 TEST(ResponseReader, HandsTheBodyOnAsItComes) {
   std::string seen;
   ResponseReader reader(false, [&](std::string_view piece) {
@@ -345,7 +374,8 @@ TEST(ResponseReader, DistinguishesAnEndFromABrokenConnection) {
   EXPECT_EQ(code_after("HTTP/1.1 200 OK\r\n\r\nto the end"), "");
   EXPECT_EQ(code_after(""), "unavailable: the server closed the connection without an answer");
   for (const std::string_view half :
-       {"HTTP/1.1 2", "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nab",
+       {"HTTP/1.1 2", "HTTP/1.1 100 Continue\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nab",
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n"}) {
     EXPECT_EQ(code_after(half),
               "unavailable: the server closed the connection in the middle of its answer");

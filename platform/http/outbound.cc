@@ -27,7 +27,7 @@ using std::chrono::steady_clock;
 namespace {
 
 Error cancelled() {
-  return {.code = ErrorCode::kTimeout, .what = "the server leaves"};
+  return {.code = ErrorCode::kTimeout, .what = "the server is shutting down"};
 }
 
 enum class Waited { kReady, kLate, kCancelled };
@@ -132,6 +132,8 @@ class OutboundExchange {
         break;
       }
     }
+    // Endless interim responses.
+    if (!reader.has_head()) return fault("did not answer");
     Response response = reader.take();
     response.body.resize(std::min(response.body.size(), limits_.answer_bytes));
     return response;

@@ -1,6 +1,7 @@
 #include "http/outbound.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
@@ -97,6 +98,57 @@ TEST_F(OutboundPost, FollowsNoRedirect) {
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 302);
   EXPECT_EQ(requests, 1);
+}
+
+/// Accepts one connection on the loopback address, reads the head of a request, and sends `packets`.
+class Answering {
+ public:
+  explicit Answering(std::vector<std::string> packets)
+      : fd_(*listen_on({.host = "127.0.0.1", .port = 0})),
+        thread_([this, packets = std::move(packets)] {
+          pollfd ready{.fd = fd_.get(), .events = POLLIN, .revents = 0};
+          ::poll(&ready, 1, -1);
+          RawClient peer(base::UniqueFd(::accept(fd_.get(), nullptr, nullptr)));
+          peer.read_to("\r\n\r\n");
+          for (const std::string& packet : packets) peer.send(packet);
+          peer.read_to_the_end();
+        }) {}
+  int port() const { return parse_host_and_port(*listening_at(fd_.get()))->port; }
+
+ private:
+  base::UniqueFd fd_;
+  std::jthread thread_;
+};
+
+TEST_F(OutboundPost, ReadsTheFinalAnswerAfterInterimAnswers) {
+  const std::string interim =
+      "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n";
+  const std::string final = "HTTP/1.1 202 Accepted\r\ncontent-length: 5\r\n\r\ntaken";
+  for (const auto& packets :
+       {std::vector<std::string>{interim + final}, std::vector<std::string>{interim, final}}) {
+    const Answering server(packets);
+    const Outbound request{.over_tls = false, .host = "localhost", .port = server.port()};
+
+    const auto answer = post({kHere}, request, nullptr, {}, -1);
+
+    ASSERT_TRUE(answer) << answer.error().what;
+    EXPECT_EQ(answer->status, 202);
+    EXPECT_EQ(answer->body, "taken");
+  }
+}
+
+TEST_F(OutboundPost, EndlessInterimAnswersAreNoAnswer) {
+  std::string interim;
+  while (interim.size() <= OutboundLimits().answer_bytes) {
+    interim += "HTTP/1.1 100 Continue\r\n\r\n";
+  }
+  const Answering server({interim});
+  const Outbound request{.over_tls = false, .host = "localhost", .port = server.port()};
+
+  const auto answer = post({kHere}, request, nullptr, {}, -1);
+
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable);
 }
 
 TEST_F(OutboundPost, LeavesTheRestOfALongAnswerUnread) {

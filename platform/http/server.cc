@@ -27,7 +27,7 @@ namespace {
 constexpr int kMostAtOnce = 32;
 /// The pause when no descriptors are left. The socket stays readable, so trying again at once would
 /// spin.
-constexpr std::chrono::milliseconds kBreath{100};
+constexpr std::chrono::milliseconds kAcceptRetryPause{100};
 
 /// Sent without waiting: a client that does not read it gets nothing.
 void refuse(const base::UniqueFd& socket) {
@@ -51,7 +51,7 @@ class Server::Door {
 
  private:
   void accept_again() {
-    breath_.reset();
+    retry_.reset();
     accepting_ = loop_.when_readable(fd_, [this] { accept_waiting(); });
   }
 
@@ -64,7 +64,7 @@ class Server::Door {
         return;
       } else if (errno != EINTR && errno != ECONNABORTED) {
         base::log_warning(base::system_error("cannot accept a connection", errno).what);
-        breath_ = loop_.after(kBreath, [this] { accept_again(); });
+        retry_ = loop_.after(kAcceptRetryPause, [this] { accept_again(); });
         accepting_.reset();
         return;
       }
@@ -75,7 +75,7 @@ class Server::Door {
   int fd_;
   Welcome welcome_;
   base::EventLoop::Interest accepting_;
-  base::EventLoop::Interest breath_;  ///< until accepting is tried again
+  base::EventLoop::Interest retry_;  ///< until accepting is tried again
 };
 
 struct Server::Impl : std::enable_shared_from_this<Impl> {
@@ -89,7 +89,7 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
     unix_door.reset();
     MUSTER_TRY(unix_listener, listen_on(path));
     unix_door = std::make_unique<Door>(loop, unix_listener.fd(), [this](base::UniqueFd socket) {
-      welcome_from_here(std::move(socket));
+      accept_local(std::move(socket));
     });
     return {};
   }
@@ -103,7 +103,7 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
     tls = std::move(context);
     tls_door = std::make_unique<Door>(loop, tls_listener.get(), [this](base::UniqueFd socket) {
       std::string peer = address_of_peer(socket.get());
-      welcome_from_afar(std::move(socket), std::move(peer));
+      accept_tcp(std::move(socket), std::move(peer));
     });
     return listening_at(tls_listener.get());
   }
@@ -114,7 +114,7 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
     MUSTER_TRY(loopback_listener, listen_on(HostAndPort{.host = "127.0.0.1", .port = port}));
     loopback_door =
         std::make_unique<Door>(loop, loopback_listener.get(), [this](base::UniqueFd socket) {
-          welcome_from_afar(std::move(socket), std::string(kLoopbackPeer));
+          accept_tcp(std::move(socket), std::string(kLoopbackPeer));
         });
     MUSTER_TRY(const std::string address, listening_at(loopback_listener.get()));
     MUSTER_TRY(const HostAndPort chosen, parse_host_and_port(address));
@@ -138,7 +138,7 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
     return found == of_address.end() ? 0 : found->second;
   }
 
-  void welcome_from_here(base::UniqueFd socket) {
+  void accept_local(base::UniqueFd socket) {
     const auto peer = peer_of(socket.get());
     if (!peer || !is_trusted(*peer, ::geteuid())) {
       base::log_warning("refused a connection of another user: " +
@@ -150,7 +150,7 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   }
 
   /// Before the handshake no answer can be sent, and a handshake is not worth its cost here.
-  void welcome_from_afar(base::UniqueFd socket, std::string address) {
+  void accept_tcp(base::UniqueFd socket, std::string address) {
     const bool is_plain = address == kLoopbackPeer;
     Peer peer{.user = std::nullopt, .address = std::move(address)};
     const std::string client = client_of_address(peer.address);

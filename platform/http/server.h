@@ -46,7 +46,7 @@ struct Limits {
   /// Over TLS, for the handshake, and then for the head of the first request. At most
   /// request_timeout.
   std::chrono::seconds newcomer_timeout{10};
-  /// How long a client may accept no byte of its answer.
+  /// How long a client may accept no byte of its answer, or take in no message of a WebSocket.
   std::chrono::seconds write_timeout{300};
   /// Over TLS, from one address; the /64 network of an IPv6 address counts as one. A further
   /// connection takes the place of another of the address, as above.

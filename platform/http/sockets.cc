@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -83,14 +84,14 @@ int milliseconds_until(steady_clock::time_point end) {
   return static_cast<int>(std::max<std::chrono::milliseconds::rep>(left.count(), 0));
 }
 
-/// 0, or the errno.
-int try_to_connect(const UniqueFd& fd, const addrinfo& address, steady_clock::time_point end) {
+/// 0, or the errno. ECANCELED: `wake` has ended the wait.
+int try_to_connect(const UniqueFd& fd, const addrinfo& address, steady_clock::time_point end,
+                   const Wake& wake) {
   if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
-  pollfd waits{.fd = fd.get(), .events = POLLOUT, .revents = 0};
-  int ready = 0;
-  while ((ready = ::poll(&waits, 1, milliseconds_until(end))) < 0 && errno == EINTR) continue;
-  if (ready == 0) return ETIMEDOUT;
+  const Awaited awaited = await_events(fd.get(), POLLOUT, end, wake);
+  if (awaited == Awaited::kTimeout) return ETIMEDOUT;
+  if (awaited == Awaited::kLeft) return ECANCELED;
   return connect_error(fd.get());
 }
 
@@ -172,13 +173,33 @@ Result<std::string> listening_at(int fd) {
   return to_string(here);
 }
 
-Result<UniqueFd> connect_to(const HostAndPort& address, std::chrono::milliseconds patience) {
+Awaited await_events(int fd, short events, steady_clock::time_point end, const Wake& wake) {
+  while (true) {
+    std::array<pollfd, 2> entries{
+        {{.fd = fd, .events = events, .revents = 0},
+         {.fd = wake.fd, .events = POLLIN, .revents = 0}}};  // poll() skips a negative one
+    const int ready = ::poll(entries.data(), entries.size(), milliseconds_until(end));
+    if (ready == 0) return Awaited::kTimeout;
+    if (ready < 0 && errno != EINTR) return Awaited::kReady;  // the next call on `fd` fails, too
+    if (ready < 0) continue;
+    if (entries[1].revents != 0 && !wake.on_wake()) return Awaited::kLeft;
+    if (entries[0].revents != 0) return Awaited::kReady;
+  }
+}
+
+Error left_while_connecting() {
+  return {.code = ErrorCode::kUnavailable, .what = "interrupted while connecting to the server"};
+}
+
+Result<UniqueFd> connect_to(const HostAndPort& address, std::chrono::milliseconds patience,
+                            const Wake& wake) {
   MUSTER_TRY(const Addresses addresses, look_up_addresses(address, 0, ErrorCode::kUnavailable));
   const auto end = steady_clock::now() + patience;
   int error = 0;
   for (const addrinfo* next = addresses.get(); next != nullptr; next = next->ai_next) {
     UniqueFd fd = new_tcp_socket(*next);
-    error = fd ? try_to_connect(fd, *next, end) : errno;
+    error = fd ? try_to_connect(fd, *next, end, wake) : errno;
+    if (error == ECANCELED) return left_while_connecting();
     if (error != 0) continue;
     send_at_once(fd.get());
     return fd;

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -57,10 +58,26 @@ base::Result<base::UniqueFd> listen_on(const HostAndPort& address);
 /// The address of a listening socket, with the port that the kernel chose for port 0.
 base::Result<std::string> listening_at(int fd);
 
+/// Interrupts a blocking call: while `fd` is readable, `on_wake` is called, which must drain the
+/// descriptor. If it returns false, the call ends. During a stream that never pauses, it is also
+/// called between the pieces.
+struct Wake {
+  int fd = -1;
+  std::function<bool()> on_wake;
+};
+
+enum class Awaited { kReady, kTimeout, kLeft };  ///< kLeft: `wake` ended the wait
+/// Waits until poll() reports `events` of `fd`, and serves `wake` meanwhile.
+Awaited await_events(int fd, short events, std::chrono::steady_clock::time_point end,
+                     const Wake& wake);
+
+/// The error of a call that `wake` has ended.
+base::Error left_while_connecting();
+
 /// A connected, non-blocking socket. Tries each address of the host, for `patience` in all.
-/// kUnavailable: no address answers, or the name does not exist.
+/// kUnavailable: no address answers, the name does not exist, or `wake` ended the wait.
 base::Result<base::UniqueFd> connect_to(const HostAndPort& address,
-                                        std::chrono::milliseconds patience);
+                                        std::chrono::milliseconds patience, const Wake& wake = {});
 
 /// A non-blocking socket that is not connected yet.
 base::Result<base::UniqueFd> socket_for(const IpAddress& address);

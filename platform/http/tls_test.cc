@@ -55,6 +55,23 @@ TEST(Tls, CarriesRequestsForAClientThatTrustsTheAuthority) {
   }
 }
 
+TEST(Tls, AWakeEndsTheWaitForAServerThatDoesNotAnswer) {
+  const auto listener = listen_on({.host = "127.0.0.1", .port = 0});
+  ASSERT_TRUE(listener) << listener.error().to_string();
+  const auto address = parse_host_and_port(*listening_at(listener->get()));
+  ASSERT_TRUE(address);
+  BlockingClient client(TlsEndpoint{.host = "127.0.0.1", .port = address->port});
+  const base::UniqueFd event(::eventfd(1, EFD_CLOEXEC));
+  int wakes = 0;
+  const Wake wake{.fd = event.get(), .on_wake = [&] { return ++wakes < 2; }};
+
+  const auto response = client.stream({}, [](std::string_view) { return true; }, wake);
+
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().what, "interrupted while connecting to the server");
+  EXPECT_EQ(wakes, 2);
+}
+
 TEST(Tls, RefusesACertificateThatIsNotThePinnedOne) {
   TlsTestServer server(echo_with_peer);
   TlsEndpoint endpoint = server.pinned();

@@ -161,7 +161,10 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
         [headers = begin_.headers](websocket::response_type& response) {
           for (const auto& [name, value] : headers) response.set(name, value);
         }));
-    socket_.control_callback([this](auto, auto) { heard_ = true; });
+    socket_.control_callback([this](websocket::frame_type type, auto) {
+      heard_ = true;
+      if (type == websocket::frame_type::pong) take_pong();
+    });
   }
 
   /// The client's end.
@@ -174,9 +177,7 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
     // Some servers take each frame for a message.
     socket_.auto_fragment(false);
     socket_.control_callback([this](websocket::frame_type type, auto) {
-      if (type != websocket::frame_type::pong) return;
-      pings_.is_pending = false;
-      pings_.may_be_busy = pings_.has_sent_since;
+      if (type == websocket::frame_type::pong) take_pong();
     });
   }
 
@@ -340,6 +341,11 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
     socket_.async_close(*close_, [self = shared_from_this()](error_code) { self->drop(); });
   }
 
+  void take_pong() {
+    pings_.is_pending = false;
+    pings_.may_be_busy = pings_.has_sent_since;
+  }
+
   /// At each tick a client that was silent since the last tick gets a ping; a client that did not
   /// answer its ping is gone. Paused clients are exempt, because their answers are not read.
   void watch() {
@@ -356,13 +362,22 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
     if (is_client_) return has_server_vanished();
     const auto stuck = (ticks_ - write_began_) * begin_.limits.request_timeout;
     if (writing_ && stuck > begin_.limits.write_timeout) return true;
-    if (std::exchange(heard_, false) || paused_) {
-      asked_ = false;
+    if (std::exchange(heard_, false) || paused_ || writing_) {
+      asked_.reset();
       return false;
     }
-    if (std::exchange(asked_, true)) return true;
-    ask_for_sign_of_life();
-    return false;
+    if (!asked_) {
+      asked_ = ticks_;
+      if (std::exchange(pings_.is_pending, true)) return false;
+      pings_.has_sent_since = false;
+      ask_for_sign_of_life();
+      return false;
+    }
+    // A client that does not take in messages does not reach a ping behind them: write_timeout is its
+    // limit, whether the messages wait in this process or in the kernel's buffers.
+    const auto longest =
+        pings_.may_be_busy ? begin_.limits.write_timeout : begin_.limits.request_timeout;
+    return (ticks_ - *asked_) * begin_.limits.request_timeout >= longest;
   }
 
   /// A server that is busy with a message answers no ping either, and may be busy for as long as it
@@ -394,12 +409,11 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   std::deque<Message> queue_;
   size_t waiting_ = 0;  ///< bytes in queue_
   std::optional<websocket::close_reason> close_;
-  /// A client's pings.
   struct Pings {
-    bool is_pending = false;      ///< a ping has no answer yet
-    bool has_sent_since = false;  ///< messages were sent after the last ping
-    bool may_be_busy = false;     ///< the server may not have taken in all messages
-    std::chrono::steady_clock::time_point since;
+    bool is_pending = false;                      ///< a ping has no answer yet
+    bool has_sent_since = false;                  ///< messages were sent after the last ping
+    bool may_be_busy = false;                     ///< the peer may not have taken in all messages
+    std::chrono::steady_clock::time_point since;  ///< of a client's last ping
   };
   const bool is_client_ = false;
   Pings pings_;
@@ -411,9 +425,9 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   bool dropped_ = false;
   bool has_reported_close_ = false;  ///< the handlers are released
   bool heard_ = true;                ///< from the client since the last tick
-  bool asked_ = false;               ///< for a sign of life, at the last tick
   bool pinging_ = false;             ///< a ping is being written
   int64_t ticks_ = 0;
+  std::optional<int64_t> asked_;  ///< the tick since which a silent client owes a sign of life
   int64_t write_began_ = 0;
 };
 

@@ -102,7 +102,13 @@ class WebSocketClient {
                                                              Response& refusal);
   virtual ~WebSocketClient() = default;
 
+  /// Waits until the server has taken the message.
   virtual base::Result<void> send(WebSocket::Kind kind, std::string_view message) = 0;
+  /// From now on, send() does not wait: it queues what the server does not take at once, and
+  /// receive() sends it. `on_drain`: called by send() and receive() when nothing is queued any more.
+  virtual void queue_messages(std::function<void()> on_drain) = 0;
+  /// Bytes queued. If they exceed WebSocket::kHigh, the caller should wait for on_drain.
+  virtual size_t waiting() const = 0;
   /// The next message; nullopt: the peer closed in order. Serves `wake` while waiting.
   virtual base::Result<std::optional<Message>> receive(const Wake& wake) = 0;
   virtual int close_code() const = 0;  ///< the peer's code. REQUIRES: receive() gave nullopt

@@ -43,6 +43,12 @@ class ClientStreamLayer {
   bool was_left() const { return left_; }
   void close() { stream_.reset(); }
 
+  void queue_messages(std::function<void()> on_drain) {
+    queues_ = true;
+    if (stream_ != nullptr) stream_->set_on_drain(std::move(on_drain));
+  }
+  size_t waiting() const { return stream_ == nullptr ? 0 : stream_->waiting(); }
+
   template <class Buffers>
   size_t read_some(const Buffers& buffers, error_code& error) {
     if (stream_ == nullptr) return failed(error);
@@ -63,9 +69,7 @@ class ClientStreamLayer {
     for (auto next = asio::buffer_sequence_begin(buffers); next != end; ++next) {
       const asio::const_buffer piece = *next;
       const std::string_view bytes(static_cast<const char*>(piece.data()), piece.size());
-      if (stream_ == nullptr || !stream_->send_all(bytes, ClientStream::WhenAnswered::kGoOn)) {
-        return failed(error);
-      }
+      if (stream_ == nullptr || !send(bytes)) return failed(error);
       size += bytes.size();
     }
     error = {};
@@ -85,6 +89,12 @@ class ClientStreamLayer {
   }
 
  private:
+  bool send(std::string_view bytes) {
+    if (!queues_) return stream_->send_all(bytes, ClientStream::WhenAnswered::kGoOn).ok();
+    stream_->queue(bytes);
+    return true;
+  }
+
   static size_t failed(error_code& error) {
     error = asio::error::connection_reset;
     return 0;
@@ -102,6 +112,7 @@ class ClientStreamLayer {
   std::unique_ptr<ClientStream> stream_;
   const Wake* wake_ = nullptr;
   bool left_ = false;
+  bool queues_ = false;
 };
 
 // Beast finds this function by argument-dependent lookup when it closes a stream.
@@ -145,6 +156,12 @@ class BlockingSocket : public WebSocketClient {
     if (error) return broken();
     return {};
   }
+
+  void queue_messages(std::function<void()> on_drain) override {
+    socket_.next_layer().queue_messages(std::move(on_drain));
+  }
+
+  size_t waiting() const override { return socket_.next_layer().waiting(); }
 
   Result<std::optional<Message>> receive(const Wake& wake) override {
     error_code error;

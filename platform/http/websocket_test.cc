@@ -193,6 +193,70 @@ TEST(WebSocket, LetsTheClientSendMoreThanItReads) {
   for (int i = 0; i < 40; ++i) ASSERT_EQ(received_by(*client).size(), message.size());
 }
 
+/// Takes the first message, and the others only after go_on(). Answers text with the number of bytes
+/// received.
+class Slow {
+ public:
+  Handler handler() {
+    return opening([this](std::shared_ptr<WebSocket> socket) {
+      open_ = std::move(socket);
+      open_->set_handlers({.on_message =
+                               [this](Kind kind, const std::string& message) {
+                                 if (kind == Kind::kText) {
+                                   return open_->send(kind, std::to_string(bytes_));
+                                 }
+                                 if (bytes_ == 0) open_->pause(true);
+                                 if (bytes_ == 0) open_->send(Kind::kText, "paused");
+                                 bytes_ += message.size();
+                               },
+                           .on_close = {},
+                           .on_drain = {}});
+    });
+  }
+  void go_on() { open_->pause(false); }
+  void end() { open_.reset(); }
+
+ private:
+  std::shared_ptr<WebSocket> open_;
+  size_t bytes_ = 0;
+};
+
+template <class Server, class Place>
+void expect_queueing(Server& server, Slow& slow, const Place& place) {
+  const auto client = client_of(place);
+  ASSERT_NE(client, nullptr);
+  const std::string message(64 << 10, 'x');
+  int drained = 0;
+  client->queue_messages([&] { ++drained; });
+  size_t sent = 0;
+  while (client->waiting() <= WebSocket::kHigh) {
+    ASSERT_TRUE(client->send(Kind::kBinary, message));
+    sent += message.size();
+  }
+  ASSERT_TRUE(client->send(Kind::kText, "how many?"));
+  const int drained_before = drained;
+
+  EXPECT_EQ(received_by(*client), "paused");
+  server.on_loop([&] { slow.go_on(); });
+
+  EXPECT_EQ(received_by(*client), std::to_string(sent));
+  EXPECT_EQ(client->waiting(), 0U);
+  EXPECT_GT(drained, drained_before);
+  server.on_loop([&] { slow.end(); });
+}
+
+TEST(WebSocket, QueuesWhatTheServerDoesNotTakeAndReceivesMeanwhile) {
+  Slow slow;
+  TestServer server(slow.handler());
+  expect_queueing(server, slow, server.socket());
+}
+
+TEST(WebSocket, QueuesMessagesOverTls) {
+  Slow slow;
+  TlsTestServer server(slow.handler());
+  expect_queueing(server, slow, server.pinned());
+}
+
 TEST(WebSocket, ServesWakesWhileItReceives) {
   Echo echo;
   TestServer server(echo.handler());
@@ -380,6 +444,32 @@ TEST(WebSocket, NoticesAClientThatGivesNoSignOfLife) {
 
   EXPECT_EQ(client.read_to_the_end(), std::string("\x89\x00", 2));  // a ping and nothing else
   EXPECT_TRUE(echo.is_closed());
+}
+
+TEST(WebSocket, KeepsAClientThatReadsNothingForAWhile) {
+  const std::string large(1 << 20, 'x');
+  int opened = 0;
+  TestServer server(opening([&](const std::shared_ptr<WebSocket>& socket) {
+                      const int number = opened++;
+                      if (number == 0) socket->send(Kind::kText, "fits into the kernel's buffer");
+                      for (int i = 0; number == 1 && i < 10; ++i) {
+                        socket->send(Kind::kBinary, large);
+                      }
+                    }),
+                    {.request_timeout = std::chrono::seconds(1)});
+  const auto small_reader = client_of(server.socket());
+  const auto large_reader = client_of(server.socket());
+  ASSERT_TRUE(small_reader != nullptr && large_reader != nullptr);
+
+  // The server drops this client, which came last, at its third tick: the others had theirs before.
+  RawClient silent(server.socket());
+  silent.send(kUpgrade);
+  silent.read_to_the_end();
+
+  while (server.connections() > 2) std::this_thread::yield();
+  EXPECT_EQ(server.connections(), 2U);
+  EXPECT_EQ(received_by(*small_reader), "fits into the kernel's buffer");
+  for (int i = 0; i < 10; ++i) ASSERT_EQ(received_by(*large_reader).size(), large.size());
 }
 
 TEST(WebSocket, KeepsAClientThatOnlyAnswersPings) {

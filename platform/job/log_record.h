@@ -67,6 +67,7 @@ struct LogQuery {
   std::optional<base::Time> since;  ///< only records printed at or after this time
   std::optional<int> tail;          ///< only so many of the last lines at the time of the request
   std::optional<int> attempt = {};  ///< only this attempt of the job, from 1
+  bool notices = true;              ///< false: no notices, which otherwise pass all but `since`
 };
 
 // --- batches

@@ -395,6 +395,7 @@ void LogFollower::take_cut(Source& source) {
 
 /// Shows a frame that is not in the log: its bytes are not counted.
 void LogFollower::take_own_notice(Source& source) {
+  if (!query_.notices) return;
   source.splitter.add(source.frame, [&](const RunSplitter::Run& run) {
     if (in_tail_) {
       tail_.add(run, nullptr);
@@ -406,8 +407,8 @@ void LogFollower::take_own_notice(Source& source) {
 
 bool LogFollower::is_shown(const engine::LogFrame& frame) const {
   if (query_.since && frame.time < *query_.since) return false;
-  const bool notice = frame.stream == job::LogStream::kNotice;
-  return notice || !query_.rank || frame.rank == query_.rank;
+  if (frame.stream == job::LogStream::kNotice) return query_.notices;
+  return !query_.rank || frame.rank == query_.rank;
 }
 
 void LogFollower::flush_all() {

@@ -114,6 +114,18 @@ TEST_F(Follower, FindsTheLastLinesInSpiteOfALackOfDescriptors) {
   EXPECT_EQ(read({.tail = 2}), "2\n3\n");
 }
 
+TEST_F(Follower, NoticesTakeNoPlaceOfLinesIfTheyAreNotWanted) {
+  Answers answers{frame_of("an Error\n")};
+  const auto add_notice = [&] {
+    answers.emplace_back(frame_of("muster-node has ended\n", job::LogStream::kNotice));
+  };
+  for (int i = 0; i < 30; ++i) add_notice();
+  answers.emplace_back(Error{.what = "it is damaged"});
+  engine_.scripts["main"] = {answers, answers};
+  EXPECT_EQ(read({.grep = "Error", .tail = 20, .notices = false}), "an Error\n");
+  EXPECT_EQ(read({.grep = "Error", .tail = 20}).find("an Error"), std::string::npos);
+}
+
 TEST_F(Follower, KeepsTheOrderOfTheTasksDuringALackOfDescriptors) {
   job_.tasks.push_back({.name = "other"});
   const auto output = job::LogStream::kOutput;

@@ -1,7 +1,9 @@
 #include "logs/log_position.h"
 
+#include <algorithm>
 #include <cstdint>
 
+#include "base/bytes.h"
 #include "base/units.h"
 
 namespace muster::logs {
@@ -94,13 +96,15 @@ const Source* LogPosition::find(int attempt, std::string_view task) const {
   return nullptr;
 }
 
-std::string to_string(const LogPosition& position) {
+namespace {
+
+std::string to_text(const LogPosition& position) {
   std::string text = std::to_string(position.settled);
   for (const Source& source : position.sources) append(text, source);
   return text;
 }
 
-std::optional<LogPosition> log_position_of(std::string_view text) {
+std::optional<LogPosition> from_text(std::string_view text) {
   const std::string_view whole = text;
   const auto settled = number_of<int>(take_until(text, ';'));
   // One more than it is counted with.
@@ -111,8 +115,224 @@ std::optional<LogPosition> log_position_of(std::string_view text) {
     if (!source) return std::nullopt;
     position.sources.push_back(*std::move(source));
   }
-  if (to_string(position) != whole) return std::nullopt;  // not a text that to_string() writes
+  if (to_text(position) != whole) return std::nullopt;  // not a text that to_text() writes
   return position;
+}
+
+// --- the short form
+//
+// A job of 1,000 tasks with eight ranks each has a text of 100 KB, and HTTP has room for 64 KB. The
+// tasks of such a job are alike: each source is written as its difference from the source before it.
+// Numbers are in LEB128, the whole is in base64, and kShort marks it.
+
+constexpr char kShort = 'z';
+/// A longer text is written in the short form.
+constexpr size_t kLongestText = 4 << 10;
+/// A task with a longer name has no short form: a few bytes must not stand for many long names.
+constexpr size_t kLongestName = 255;
+
+// What the first byte of a source tells.
+constexpr uint64_t kSameAttempt = 1;
+constexpr uint64_t kHasPending = 2;  ///< `from` is not `at`
+constexpr uint64_t kHasDamage = 4;
+constexpr uint64_t kNextTask = 8;   ///< worker-8 after worker-7
+constexpr uint64_t kSameTags = 16;  ///< the parts differ in their numbers only
+
+// A part's tag: its stream, 4 times its `what`, and 16 times one of these.
+enum class RankTag { kNone, kSame, kNext, kGiven };
+
+/// The source before.
+struct SourceBefore {
+  int attempt = 0;
+  std::string task;
+  std::string tags;
+  int64_t rank = -1;  ///< the last one
+};
+
+/// "worker-8" of "worker-7"; empty: the name does not end with a number.
+std::string next_name(std::string_view name) {
+  const size_t begin = name.find_last_not_of("0123456789") + 1;
+  const std::string_view digits = name.substr(begin);
+  const auto number = number_of<int>(digits);
+  if (!number || (digits.size() > 1 && digits.front() == '0') || *number == INT32_MAX) return "";
+  return std::string(name.substr(0, begin)) + std::to_string(*number + 1);
+}
+
+void append_number(std::string& bytes, uint64_t number) {
+  for (; number >= 0x80; number >>= 7) bytes += static_cast<char>(number | 0x80);
+  bytes += static_cast<char>(number);
+}
+
+/// Small numbers of either sign become small numbers.
+uint64_t folded(int64_t number) {
+  return number < 0 ? ~(static_cast<uint64_t>(number) << 1) : static_cast<uint64_t>(number) << 1;
+}
+int64_t unfolded(uint64_t number) {
+  const auto half = static_cast<int64_t>(number >> 1);
+  return (number & 1) != 0 ? ~half : half;
+}
+
+RankTag rank_tag(const std::optional<int>& rank, int64_t before) {
+  if (!rank) return RankTag::kNone;
+  if (*rank == before) return RankTag::kSame;
+  return *rank == before + 1 ? RankTag::kNext : RankTag::kGiven;
+}
+
+void append_short(std::string& bytes, const Source& source, SourceBefore& before) {
+  std::string tags;
+  std::string numbers;
+  for (const Part& part : source.parts) {
+    const RankTag tag = rank_tag(part.rank, before.rank);
+    tags += static_cast<char>(static_cast<int>(part.stream) + 4 * static_cast<int>(part.what) +
+                              16 * static_cast<int>(tag));
+    if (part.rank) before.rank = *part.rank;
+    if (tag == RankTag::kGiven) append_number(numbers, folded(*part.rank));
+    append_number(numbers, part.bytes);
+  }
+  const bool is_next = source.task == next_name(before.task);
+  append_number(bytes, (source.attempt == before.attempt ? kSameAttempt : 0) +
+                           (source.from != source.at ? kHasPending : 0) +
+                           (source.damage_shown ? kHasDamage : 0) + (is_next ? kNextTask : 0) +
+                           (tags == before.tags ? kSameTags : 0));
+  if (source.attempt != before.attempt) append_number(bytes, folded(source.attempt));
+  if (!is_next) {
+    append_number(bytes, source.task.size());
+    bytes += source.task;
+  }
+  append_number(bytes, source.at);
+  if (source.from != source.at) append_number(bytes, source.at - source.from);
+  if (tags != before.tags) {
+    append_number(bytes, tags.size());
+    bytes += tags;
+  }
+  bytes += numbers;
+  before.attempt = source.attempt;
+  before.task = source.task;
+  before.tags = std::move(tags);
+}
+
+std::string to_short(const LogPosition& position) {
+  std::string bytes;
+  append_number(bytes, static_cast<uint64_t>(position.settled));
+  SourceBefore before;
+  for (const Source& source : position.sources) append_short(bytes, source, before);
+  return kShort + base::to_base64_for_urls(bytes);
+}
+
+/// Reads the short form. After a failure, all that is read is zero or empty.
+class ShortReader {
+ public:
+  explicit ShortReader(std::string_view bytes) : rest_(bytes) {}
+
+  bool at_end() const { return rest_.empty(); }
+  bool failed() const { return failed_; }
+
+  uint64_t number() {
+    uint64_t number = 0;
+    for (unsigned shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
+      const auto byte = static_cast<uint8_t>(rest_.front());
+      rest_.remove_prefix(1);
+      number |= static_cast<uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) return number;
+    }
+    return fail();
+  }
+
+  int small_number() {
+    const int64_t number = unfolded(this->number());
+    if (number >= INT32_MIN && number <= INT32_MAX) return static_cast<int>(number);
+    return static_cast<int>(fail());
+  }
+
+  /// At most `most` bytes, behind their number.
+  std::string bytes(size_t most) {
+    const uint64_t size = number();
+    if (size > std::min(most, rest_.size())) fail();
+    if (failed_) return "";
+    const std::string_view taken = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return std::string(taken);
+  }
+
+  uint64_t fail() {
+    failed_ = true;
+    rest_ = {};
+    return 0;
+  }
+
+ private:
+  std::string_view rest_;
+  bool failed_ = false;
+};
+
+Part read_part(ShortReader& reader, char tag, int64_t& rank_before) {
+  const auto number = static_cast<uint8_t>(tag);
+  Part part{.rank = {},
+            .stream = static_cast<job::LogStream>(number % 4),
+            .what = static_cast<Part::What>(number / 4 % 4),
+            .bytes = 0};
+  const auto rank = static_cast<RankTag>(number / 16);
+  if (number % 4 >= kStreams.size() || rank > RankTag::kGiven) reader.fail();
+  if (rank == RankTag::kGiven) rank_before = reader.small_number();
+  if (rank == RankTag::kNext && ++rank_before > INT32_MAX) reader.fail();
+  if (rank != RankTag::kNone) part.rank = static_cast<int>(rank_before);
+  part.bytes = reader.number();
+  return part;
+}
+
+Source read_source(ShortReader& reader, SourceBefore& before) {
+  const uint64_t flags = reader.number();
+  if ((flags & kSameAttempt) == 0) before.attempt = reader.small_number();
+  before.task = (flags & kNextTask) != 0 ? next_name(before.task) : reader.bytes(kLongestName);
+  Source source{.attempt = before.attempt,
+                .task = before.task,
+                .from = 0,
+                .at = reader.number(),
+                .damage_shown = (flags & kHasDamage) != 0,
+                .parts = {}};
+  const uint64_t pending = (flags & kHasPending) != 0 ? reader.number() : 0;
+  if (before.task.empty() || before.task.size() > kLongestName || pending > source.at ||
+      pending > kFarthestPending) {
+    reader.fail();
+  }
+  source.from = source.at - pending;
+  if ((flags & kSameTags) == 0) before.tags = reader.bytes(SIZE_MAX);
+  for (size_t i = 0; i < before.tags.size() && !reader.failed(); ++i) {
+    source.parts.push_back(read_part(reader, before.tags[i], before.rank));
+  }
+  return source;
+}
+
+std::optional<LogPosition> from_short(std::string_view text) {
+  std::string standard(text.substr(1));
+  std::replace(standard.begin(), standard.end(), '-', '+');
+  std::replace(standard.begin(), standard.end(), '_', '/');
+  const auto bytes = base::from_base64(standard);
+  if (!bytes) return std::nullopt;
+  ShortReader reader(*bytes);
+  const uint64_t settled = reader.number();
+  if (settled >= INT32_MAX) return std::nullopt;
+  LogPosition position{.settled = static_cast<int>(settled), .sources = {}};
+  SourceBefore before;
+  while (!reader.at_end()) position.sources.push_back(read_source(reader, before));
+  if (reader.failed()) return std::nullopt;
+  if (to_string(position) != text) return std::nullopt;  // not a text that to_string() writes
+  return position;
+}
+
+}  // namespace
+
+std::string to_string(const LogPosition& position) {
+  std::string text = to_text(position);
+  if (text.size() <= kLongestText) return text;
+  const bool has_short_form =
+      std::all_of(position.sources.begin(), position.sources.end(),
+                  [](const Source& source) { return source.task.size() <= kLongestName; });
+  return has_short_form ? to_short(position) : text;
+}
+
+std::optional<LogPosition> log_position_of(std::string_view text) {
+  return text.starts_with(kShort) ? from_short(text) : from_text(text);
 }
 
 }  // namespace muster::logs

@@ -61,7 +61,8 @@ struct LogPosition {
   bool operator==(const LogPosition&) const = default;
 };
 
-/// "1;2.worker-0@4096;2.worker-1@100-250,3o-17;2.worker-2@99!": one line without spaces.
+/// "1;2.worker-0@4096;2.worker-1@100-250,3o-17;2.worker-2@99!": one line without spaces. The
+/// position of a very large job is shorter, so that it fits into a header, but nobody can read it.
 std::string to_string(const LogPosition& position);
 std::optional<LogPosition> log_position_of(std::string_view text);
 

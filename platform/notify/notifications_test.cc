@@ -353,8 +353,8 @@ TEST_F(Post, CountsNoAttemptThatTheLeavingServerGaveUp) {
   const std::string id = sent_.front().id();
   const Sent given_up = std::move(sent_.front());
   sent_.clear();
-  given_up.done(
-      DeliveryOutcome{.fault = base::Error{.what = "the server leaves"}, .is_cancelled = true});
+  given_up.done(DeliveryOutcome{.fault = base::Error{.what = "the server is shutting down"},
+                                .is_cancelled = true});
 
   EXPECT_EQ(deliveries_.at(id).attempts, 0);
   EXPECT_TRUE(dead().empty());

@@ -140,13 +140,14 @@ http::Gate App::gate() {
 std::optional<Response> App::refusal_of_body(const http::Request& head) {
   if (head.peer.user) return std::nullopt;
   const auto found = router_.find(head.method, head.path);
-  std::optional<Response> refusal = takes_no_body();
   const bool has_other_methods =
       found.handler == nullptr && found.path_known && found.permission == Permission::kAnybody;
   if ((found.route == api::kPageSessionPath || has_other_methods) && is_short(head)) {
     return std::nullopt;
   }
-  if (found.permission != Permission::kAnybody) refusal = authenticator_.refusal_of_body(head);
+  std::optional<Response> refusal = found.permission == Permission::kAnybody
+                                        ? std::optional(takes_no_body())
+                                        : authenticator_.refusal_of_body(head);
   if (!refusal) {
     note_identified(head);
     return std::nullopt;

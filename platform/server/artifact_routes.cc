@@ -34,10 +34,10 @@ using http::Response;
 using workspace::LeftFile;
 using workspace::OpenedFile;
 
-// --- the two slow answers: a list with checksums, and the bytes of a file
+// --- the slow answers: a list with checksums, the checksum of a file, and the bytes of a file
 //
-// Both read on threads of their own, so that neither a slow disk nor a very large file blocks the
-// loop. Both end when their client disconnects. ChecksumCache is thread-safe; all else runs on the
+// They read on threads of their own, so that neither a slow disk nor a very large file blocks the
+// loop. They end when their client disconnects. ChecksumCache is thread-safe; all else runs on the
 // EventLoop's thread.
 
 constexpr size_t kPiece = 256 << 10;
@@ -78,8 +78,8 @@ std::optional<std::string> ChecksumCache::find(const workspace::FileState& state
 
 void ChecksumCache::keep(const workspace::FileState& state, const std::string& sum) {
   const std::lock_guard lock(mutex_);
-  // Clearing the cache occasionally is simpler than tracking which entry was used last.
-  if (sums_.size() >= kMostSums) sums_.clear();
+  // Any other entry may go: a sum that is missing is computed again.
+  if (sums_.size() >= kMostSums && !sums_.contains(state)) sums_.erase(sums_.begin());
   sums_[state] = sum;
 }
 
@@ -312,12 +312,28 @@ void list_artifacts(const Controller& controller, const Workers& workers, const 
 
 // --- one file
 
-/// Identifies the present content of a file.
-std::string etag_of(const workspace::FileState& state, const ChecksumCache& sums) {
-  const auto sum = sums.find(state);
-  return api::etag_of(sum ? *sum
-                          : std::to_string(state.inode) + "-" + std::to_string(state.bytes) + "-" +
-                                std::to_string(state.changed));
+/// The two names of a file's present content. The one without a checksum is known at once.
+struct Etags {
+  std::string of_state;
+  std::string of_sum;  ///< empty: the checksum is unknown
+
+  const std::string& best() const { return of_sum.empty() ? of_state : of_sum; }
+  bool contain(std::string_view etag) const {
+    return etag == of_state || (!of_sum.empty() && etag == of_sum);
+  }
+};
+
+Etags etags_of(const workspace::FileState& state, const std::optional<std::string>& sum) {
+  return {.of_state = api::etag_of(std::to_string(state.inode) + "-" + std::to_string(state.bytes) +
+                                   "-" + std::to_string(state.changed)),
+          .of_sum = sum ? api::etag_of(*sum) : ""};
+}
+
+/// Whether `etag` is the name of a content by its SHA-256.
+bool has_sum(std::string_view etag) {
+  constexpr size_t kDigits = 64;
+  return etag.size() == kDigits + 2 && etag.front() == '"' && etag.back() == '"' &&
+         etag.substr(1, kDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 /// The range from the first requested byte to the last.
@@ -357,6 +373,7 @@ struct FileWish {
   std::string if_match;
   std::string if_range;
   MayGoOn may_go_on;
+  std::function<bool()> has_left;  ///< the client; may be empty
 };
 
 Result<FileWish> wanted_file(const Controller& controller, const ApiCall& call) {
@@ -366,7 +383,8 @@ Result<FileWish> wanted_file(const Controller& controller, const ApiCall& call) 
                 .range = header(call.request, "range"),
                 .if_match = header(call.request, "if-match"),
                 .if_range = header(call.request, "if-range"),
-                .may_go_on = may_still_see(controller, call, job->id)};
+                .may_go_on = may_still_see(controller, call, job->id),
+                .has_left = call.request.peer.has_left};
   const auto folder = controller.artifacts_folder(job->id);
   if (!folder) {
     return Error{.code = ErrorCode::kNotFound,
@@ -396,14 +414,15 @@ Response beyond_the_end(const FileWish& wish, int64_t bytes) {
 }
 
 /// The size is that at the time of opening: bytes that a task appends later are not sent.
-Response file_answer(const Workers& workers, const FileWish& wish, OpenedFile file) {
+Response file_answer(const Workers& workers, const FileWish& wish, OpenedFile file,
+                     const std::optional<std::string>& sum) {
   constexpr int kPartial = 206;
-  const std::string etag = etag_of(file.state, workers->sums);
-  if (!wish.if_match.empty() && wish.if_match != "*" && wish.if_match != etag) {
+  const Etags etags = etags_of(file.state, sum);
+  if (!wish.if_match.empty() && wish.if_match != "*" && !etags.contain(wish.if_match)) {
     return unchanged_no_more(wish);
   }
   const int64_t bytes = file.state.bytes;
-  const bool is_same = wish.if_range.empty() || wish.if_range == etag;
+  const bool is_same = wish.if_range.empty() || etags.contain(wish.if_range);
   const auto part = is_same ? span_of(wish.range, bytes) : std::nullopt;
   if (part && (part->begin >= part->end)) return beyond_the_end(wish, bytes);
   const Span span = part.value_or(Span{.begin = 0, .end = bytes});
@@ -411,7 +430,7 @@ Response file_answer(const Workers& workers, const FileWish& wish, OpenedFile fi
                   .content_type = "application/octet-stream",
                   .headers = {{"content-length", std::to_string(span.end - span.begin)},
                               {"accept-ranges", "bytes"},
-                              {"etag", etag},
+                              {"etag", etags.best()},
                               // A file that a task has created must not be executed as part of a
                               // web page.
                               {"content-disposition", "attachment"},
@@ -423,6 +442,49 @@ Response file_answer(const Workers& workers, const FileWish& wish, OpenedFile fi
   answer.stream =
       file_stream(workers, std::move(file), span.begin, span.end - span.begin, wish.may_go_on);
   return answer;
+}
+
+/// A file whose checksum is being computed; used by one thread at a time.
+struct FileBeingSummed {
+  workspace::Summing summing;
+  bool is_summed = false;
+  std::optional<std::string> sum = {};  ///< nothing: the file changed meanwhile
+};
+
+/// Computes the checksum step by step, so that other requests have their turns, then answers.
+void sum_and_answer(const std::weak_ptr<ArtifactWorkers>& weak, const FileWish& wish,
+                    const std::shared_ptr<FileBeingSummed>& file, const Respond& respond) {
+  if ((wish.has_left && wish.has_left()) || !wish.may_go_on()) {
+    return respond(problem(
+        {.code = ErrorCode::kUnavailable,
+         .what = "the checksum of " + workspace::shown(wish.path) + " was not computed to its end",
+         .advice = "send the request again"}));
+  }
+  const Workers workers = weak.lock();
+  const auto step = [file, sums = &workers->sums] {
+    file->is_summed = file->summing.go_on(kSummedAtOnce);
+    if (!file->is_summed) return;
+    file->sum = file->summing.sum();
+    if (file->sum) sums->keep(file->summing.file().state, *file->sum);
+  };
+  workers->summing.run(step, [weak, wish, file, respond] {
+    if (!file->is_summed) return sum_and_answer(weak, wish, file, respond);
+    respond(file_answer(weak.lock(), wish, std::move(file->summing).take_file(), file->sum));
+  });
+}
+
+/// A request may name the content by a checksum that is not known, because the server was restarted
+/// or the cache is full.
+void answer_with_file(const std::weak_ptr<ArtifactWorkers>& weak, const FileWish& wish,
+                      OpenedFile file, const Respond& respond) {
+  const Workers workers = weak.lock();
+  const auto sum = workers->sums.find(file.state);
+  if (sum || !(has_sum(wish.if_match) || has_sum(wish.if_range))) {
+    return respond(file_answer(workers, wish, std::move(file), sum));
+  }
+  const auto summed = std::make_shared<FileBeingSummed>(
+      FileBeingSummed{.summing = workspace::Summing(std::move(file))});
+  sum_and_answer(weak, wish, summed, respond);
 }
 
 void fetch(const Controller& controller, const Workers& workers, const ApiCall& call,
@@ -437,7 +499,7 @@ void fetch(const Controller& controller, const Workers& workers, const ApiCall& 
   workers->reading.run(open, [weak, wish = *wish, opened, respond] {
     Result<OpenedFile>& file = **opened;
     if (!file) return respond(problem(file.error()));
-    respond(file_answer(weak.lock(), wish, *std::move(file)));
+    answer_with_file(weak, wish, *std::move(file), respond);
   });
 }
 

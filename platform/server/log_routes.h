@@ -2,8 +2,8 @@
 // follower is sent to every other follower that reaches the same place, from the same memory.
 //
 // Followers of a log meet where they wait for more, and continue together. A slower follower finds
-// the pieces in a store of bounded size. A follower that has fallen behind the store reads by
-// itself until it has caught up.
+// the pieces in a cache of bounded size; a follower that needs pieces which have left the cache
+// reads the log itself until it has caught up.
 //
 // On the EventLoop's thread.
 #pragma once

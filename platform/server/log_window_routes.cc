@@ -10,6 +10,8 @@
 #include <chrono>
 #include <list>
 #include <memory>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "api/log_window.h"
@@ -250,11 +252,26 @@ class LogText : public http::BodyStream {
   }
 
  private:
-  std::string text_of(const job::LogBatch& batch) const {
+  using SourceOfLine = std::tuple<std::string, int, std::optional<int>, job::LogStream>;
+
+  /// A long line comes in several records. Records of other sources may come in between: each of
+  /// them begins a new line.
+  std::string text_of(const job::LogBatch& batch) {
     if (!names_tasks_) return batch.bytes();
     std::string text;
     for (const job::LogRecord& record : job::records_of(batch)) {
-      text += record.task + " | " + record.text + "\n";
+      SourceOfLine source(record.task, record.attempt, record.rank, record.stream);
+      if (open_line_ != source) {
+        if (open_line_) text += '\n';
+        text += record.task + " | ";
+      }
+      text += record.text;
+      open_line_.reset();
+      if (record.continues) {
+        open_line_ = std::move(source);
+      } else {
+        text += '\n';
+      }
     }
     return text;
   }
@@ -262,6 +279,7 @@ class LogText : public http::BodyStream {
   std::unique_ptr<logs::LogFollower> follower_;
   std::function<bool()> may_go_on_;
   bool names_tasks_;
+  std::optional<SourceOfLine> open_line_;  ///< of the last record, if its line continues
   bool ended_ = false;
 };
 

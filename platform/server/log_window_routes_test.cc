@@ -80,13 +80,18 @@ class LogWindowRoutes : public testing::Test {
   ~LogWindowRoutes() override { engine_.allow(); }
 
   std::string submit(const std::string& name) {
-    const auto job = controller_->submit(control::single(name, "default", 0), "");
+    const std::string id = submit(control::single(name, "default", 0));
+    engine_.append({id, 1}, "main", control::frame_of("a line\n"));
+    return id;
+  }
+
+  std::string submit(const job::JobSpec& spec) {
+    const auto job = controller_->submit(spec, "");
     EXPECT_TRUE(job) << job.error().to_string();
     for (int turn = 0; turn < 30; ++turn) {
       loop_.post([this] { loop_.stop(); });
       loop_.run();
     }
-    engine_.append({job->id, 1}, "main", control::frame_of("a line\n"));
     return job->id;
   }
 
@@ -100,6 +105,25 @@ class LogWindowRoutes : public testing::Test {
     router_.handle(std::move(call), [this, title](const http::Response& response) {
       answers_.push_back(title + " " + std::to_string(response.status));
     });
+  }
+
+  /// The log of all tasks as a file.
+  std::string log_file(const std::string& job) {
+    ApiCall call{.who = access::local_identity("ada")};
+    call.request.path = "/v1/jobs/" + job + "/log-file";
+    std::shared_ptr<http::BodyStream> stream;
+    router_.handle(std::move(call),
+                   [&](const http::Response& response) { stream = response.stream; });
+    if (stream == nullptr) return "no file";
+    std::string text;
+    http::BodyStream::Deliver take = [&](const http::BodyPiece& piece) {
+      if (piece.is_end()) return loop_.stop();
+      text += piece.bytes();
+      stream->pull(take);
+    };
+    stream->pull(take);
+    loop_.run();
+    return text;
   }
 
   void await_answers(size_t count) {
@@ -162,6 +186,33 @@ TEST_F(LogWindowRoutes, TheWorkOfAClientThatHasLeftIsDropped) {
   await_answers(5);
   EXPECT_EQ(answers_, (Words{"first 200", "left 503", "left 503", "left 503", "last 200"}));
   EXPECT_EQ(engine_.opened, opened + 2) << "the last search has a cursor, and the index another";
+}
+
+TEST_F(LogWindowRoutes, AFileOfSeveralTasksHasEachLongLineAsOneLine) {
+  job::JobSpec spec = control::mpi("dist", "default", 2);
+  spec.resources.gpus = 0;
+  const engine::GangId gang{submit(spec), 1};
+  const std::string head(70 << 10, 'x');
+  const std::string third(50 << 10, 'x');
+  const std::string line = third + third + third;
+  const auto output = job::LogStream::kOutput;
+
+  for (int i = 0; i < 3; ++i) {
+    engine_.append(gang, "worker-0", control::frame_of(third, output, 1));
+  }
+  engine_.append(gang, "worker-0", control::frame_of("\n", output, 1));
+  engine_.append(gang, "worker-1", control::frame_of("short\n", output, 2));
+  const std::string file = "worker-0 | " + line + "\nworker-1 | short\n";
+  EXPECT_TRUE(log_file("dist") == file);
+
+  // Another task prints in the middle of a long line.
+  engine_.append(gang, "worker-0", control::frame_of(head, output, 3));
+  engine_.append(gang, "worker-1", control::frame_of("in between\n", output, 4));
+  engine_.append(gang, "worker-0", control::frame_of("end\n", output, 5));
+  const std::string piece(64 << 10, 'x');
+  EXPECT_TRUE(log_file("dist") == file + "worker-0 | " + piece +
+                                      "\nworker-1 | in between\nworker-0 | " +
+                                      head.substr(piece.size()) + "end\n");
 }
 
 TEST_F(LogWindowRoutes, RefuseAUserOfWhomTooManyRequestsWait) {

@@ -116,6 +116,8 @@ class LogsSearchStream : public EventStream {
     query_.grep = search.grep;
     // One more shows whether hits are left out.
     query_.tail = search.hits + 1;
+    // They pass every pattern, and would take the places of hits.
+    query_.notices = false;
   }
 
  protected:
@@ -154,9 +156,7 @@ class LogsSearchStream : public EventStream {
     follower_->pull([this](const job::LogBatch& batch, bool end) {
       is_pulled_ = false;
       is_read_ = end;
-      for (job::LogRecord& record : job::records_of(batch)) {
-        if (record.stream != job::LogStream::kNotice) records_.push_back(std::move(record));
-      }
+      for (job::LogRecord& record : job::records_of(batch)) records_.push_back(std::move(record));
       wake();
     });
   }

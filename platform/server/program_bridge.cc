@@ -22,8 +22,8 @@ constexpr int kSwitching = 101;
 
 // Codes of RFC 6455, 7.4.1.
 constexpr int kDone = 1000;
-constexpr int kNotUnderstood = 1007;
-constexpr int kMayNotAnyMore = 1008;
+constexpr int kInvalidPayload = 1007;
+constexpr int kPolicyViolation = 1008;
 
 /// The job, if the caller may run programs in it.
 base::Result<const job::Job*> job_to_enter(control::Controller& controller, const ApiCall& call) {
@@ -130,7 +130,7 @@ class ProgramBridges::Ends : public std::enable_shared_from_this<Ends> {
 
   void heed(const std::string& message) {
     const auto control = api::terminal_control_from_json(message);
-    if (!control) return hang_up(kNotUnderstood, control.error().what);
+    if (!control) return hang_up(kInvalidPayload, control.error().what);
     if (const auto* size = std::get_if<api::Resize>(&*control)) {
       exec_->resize(size->rows, size->columns);
     } else {
@@ -142,7 +142,7 @@ class ProgramBridges::Ends : public std::enable_shared_from_this<Ends> {
   bool may_go_on() {
     if (socket_ == nullptr) return false;
     if (!still_valid_ || still_valid_()) return true;
-    hang_up(kMayNotAnyMore, "your token is no longer valid, or your rights have changed");
+    hang_up(kPolicyViolation, "your token is no longer valid, or your rights have changed");
     return false;
   }
 

@@ -92,7 +92,7 @@ class UnusedFiles {
       : controller_(controller), trees_(trees), clock_(clock) {}
 
   void let_count(TreeRequest& request) {
-    constexpr std::chrono::hours kStayAnyway{1};  // the job for them may be submitted soon
+    constexpr std::chrono::hours kMinimumAge{1};  // a job for them may be submitted soon
     if (!trees_.is_nearly_full(request.project)) return;
     const base::Time now = clock_.now();
     Counting& counting = counting_[request.project];
@@ -100,7 +100,7 @@ class UnusedFiles {
     counting = {.is_under_way = true, .began = now};
     request.used = controller_.trees_in_use();
     // The files of an unreadable job are unknown.
-    request.before = controller_.has_unreadable_jobs() ? base::Time() : now - kStayAnyway;
+    request.before = controller_.has_unreadable_jobs() ? base::Time() : now - kMinimumAge;
   }
 
   void counted(const std::string& project) {

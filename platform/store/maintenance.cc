@@ -1,5 +1,12 @@
 #include "store/maintenance.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "base/unique_fd.h"
 #include "store/postgres_schema.h"
 #include "store/postgres_store.h"
 #include "store/records.h"
@@ -201,24 +208,67 @@ Result<StoreSummary> write_backup(const std::string& store, const std::filesyste
   return summary_of(copy);
 }
 
+Error backup_exists(const std::filesystem::path& file) {
+  return {.code = ErrorCode::kConflict,
+          .what = "'" + file.string() + "' already exists",
+          .advice = "choose another file"};
+}
+
+/// Makes the names in the folder of `file` durable, where the file system can.
+Result<void> sync_folder_of(const std::filesystem::path& file) {
+  const std::filesystem::path parent = file.parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  const base::UniqueFd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened && (::fsync(opened.get()) == 0 || errno == EINVAL || errno == EOPNOTSUPP)) return {};
+  return base::system_error("cannot write folder '" + folder + "'", errno);
+}
+
+bool lacks_hard_links(int error) {
+  return error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK;
+}
+
 }  // namespace
+
+NamingCalls NamingCalls::of_system() {
+  using std::filesystem::path;
+  return {.link = [](const path& from,
+                     const path& to) { return ::link(from.c_str(), to.c_str()) == 0 ? 0 : errno; },
+          .rename_if_free =
+              [](const path& from, const path& to) {
+                const int done =
+                    ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE);
+                return done == 0 ? 0 : errno;
+              }};
+}
+
+Result<void> name_backup(const std::filesystem::path& partial, const std::filesystem::path& file,
+                         const NamingCalls& calls) {
+  // Unlike a rename, a link does not replace a file that was created meanwhile.
+  int error = calls.link(partial, file);
+  if (lacks_hard_links(error)) {
+    error = calls.rename_if_free(partial, file);
+    if (error == EINVAL || error == ENOSYS) {
+      // The file system has neither. A file that is created just now is replaced.
+      std::error_code failed;
+      if (std::filesystem::exists(file, failed)) return backup_exists(file);
+      std::filesystem::rename(partial, file, failed);
+      error = failed.value();
+    }
+  }
+  if (error == EEXIST) return backup_exists(file);
+  if (error != 0) return base::system_error("cannot create '" + file.string() + "'", error);
+  return sync_folder_of(file);
+}
 
 Result<StoreSummary> backup_store(const std::string& store, const std::filesystem::path& file) {
   // Written under another name: a file with the requested name is complete.
   const std::filesystem::path partial = file.string() + ".partial";
   std::error_code failed;
-  if (std::filesystem::exists(file, failed)) {
-    return Error{.code = ErrorCode::kConflict,
-                 .what = "'" + file.string() + "' already exists",
-                 .advice = "choose another file"};
-  }
+  if (std::filesystem::exists(file, failed)) return backup_exists(file);
   std::filesystem::remove(partial, failed);
   Result<StoreSummary> written = write_backup(store, partial);
   if (written) {
-    // Unlike a rename, this does not replace a file that was created meanwhile.
-    std::filesystem::create_hard_link(partial, file, failed);
-    if (failed)
-      written = base::system_error("cannot create '" + file.string() + "'", failed.value());
+    if (const auto named = name_backup(partial, file); !named) written = named.error();
   }
   std::filesystem::remove(partial, failed);
   return written;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,22 @@ struct StoreSummary {
 
   bool operator==(const StoreSummary&) const = default;
 };
+
+/// System calls that give a file a name. They return 0 or an errno.
+struct NamingCalls {
+  using Call =
+      std::function<int(const std::filesystem::path& from, const std::filesystem::path& to)>;
+  Call link;            ///< link(2)
+  Call rename_if_free;  ///< renameat2(2) with RENAME_NOREPLACE
+
+  static NamingCalls of_system();
+};
+
+/// Gives a complete file its name, and makes the name durable, on every file system: some have no
+/// hard links. kConflict: `file` exists.
+base::Result<void> name_backup(const std::filesystem::path& partial,
+                               const std::filesystem::path& file,
+                               const NamingCalls& calls = NamingCalls::of_system());
 
 /// Writes a consistent copy of `store` into `file` (0600), even while a server uses it.
 /// kConflict: `file` exists.

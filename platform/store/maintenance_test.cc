@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -144,6 +145,51 @@ TEST_F(Maintenance, OverwritesNoFile) {
   EXPECT_EQ(backup_store(file("muster.db"), file("mine")).error().code, ErrorCode::kConflict);
 
   EXPECT_EQ(*base::read_file(file("mine")), "precious");
+}
+
+TEST_F(Maintenance, ABackupGetsItsNameWithoutHardLinks) {
+  const NamingCalls system = NamingCalls::of_system();
+  int links = 0;
+  int renames = 0;
+  for (const int no_link : {EPERM, EOPNOTSUPP, ENOSYS, EMLINK}) {
+    for (const bool has_rename_if_free : {true, false}) {
+      const NamingCalls calls{.link =
+                                  [&](const auto&, const auto&) {
+                                    ++links;
+                                    return no_link;
+                                  },
+                              .rename_if_free =
+                                  [&](const auto& from, const auto& to) {
+                                    ++renames;
+                                    return has_rename_if_free ? system.rename_if_free(from, to)
+                                                              : EINVAL;
+                                  }};
+      ASSERT_TRUE(base::write_file(file("partial"), "complete"));
+
+      const auto named = name_backup(file("partial"), file("backup"), calls);
+      ASSERT_TRUE(named) << named.error().to_string();
+      EXPECT_EQ(*base::read_file(file("backup")), "complete");
+
+      // Another file of that name is kept.
+      ASSERT_TRUE(base::write_file(file("partial"), "another"));
+      const auto refused = name_backup(file("partial"), file("backup"), calls);
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
+      EXPECT_EQ(*base::read_file(file("backup")), "complete");
+      std::filesystem::remove(file("backup"));
+    }
+  }
+  EXPECT_EQ(links, 16);
+  EXPECT_EQ(renames, 16);
+}
+
+TEST_F(Maintenance, ABackupWithoutAPlaceIsAnError) {
+  ASSERT_TRUE(base::write_file(file("partial"), "complete"));
+  const NamingCalls full{.link = [](const auto&, const auto&) { return ENOSPC; },
+                         .rename_if_free = [](const auto&, const auto&) { return 0; }};
+
+  EXPECT_EQ(name_backup(file("partial"), file("backup"), full).error().code, ErrorCode::kExhausted);
+  EXPECT_FALSE(std::filesystem::exists(file("backup")));
 }
 
 TEST_F(Maintenance, RefusesToBackUpAFileThatIsNotAStore) {

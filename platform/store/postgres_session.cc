@@ -30,6 +30,13 @@ PostgresSession::PostgresSession(PostgresUrl url, std::filesystem::path backup_f
     : url_(std::move(url)), backup_folder_(std::move(backup_folder)), name_(unique_name()) {}
 
 Error PostgresSession::leads_no_more() const {
+  if (has_lost_commits_) {
+    return {.code = ErrorCode::kRefused,
+            .what = "the database " + url_.shown + " has lost changes that were stored in it",
+            .advice =
+                "a standby without the last changes was probably promoted; this server gives "
+                "up the lead, and the next leader loads what the database has"};
+  }
   return {.code = ErrorCode::kRefused,
           .what = has_led_ ? "another server leads on the database " + url_.shown
                            : "this server does not lead on the database " + url_.shown,
@@ -62,16 +69,24 @@ Result<void> PostgresSession::connect_now() {
   return leads_ ? lead_again() : Result<void>();
 }
 
-/// It is not an error if this server no longer leads: it can still read.
+/// It is not an error if this server no longer leads: it can still read. It gives up the lead if
+/// commits are missing, as after a failover to a standby that replicated asynchronously: the server's
+/// state in memory is no longer that of the database.
 Result<void> PostgresSession::lead_again() {
   MUSTER_TRY(const Lock lock, take_lock());
   if (lock == Lock::kTaken) {
-    MUSTER_TRY(const PostgresRows leader, connection_->query("SELECT generation FROM leader"));
-    if (leader.number(0, 0) == generation_) return {};
+    MUSTER_TRY(const PostgresRows leader,
+               connection_->query("SELECT generation, commit_number FROM leader"));
+    const int64_t number = leader.number(0, 1);
+    const bool has_all_commits =
+        number == commit_number_ || (unsettled_ && number == unsettled_->number);
+    const bool is_same_lead = leader.number(0, 0) == generation_;
+    if (is_same_lead && has_all_commits) return {};
+    has_lost_commits_ = is_same_lead;
     MUSTER_CHECK(connection_->query(std::string("SELECT pg_advisory_unlock(") + kLeaderLock + ")"));
   }
   leads_ = false;
-  unsettled_.reset();  // another server has led since, with the data that it found
+  unsettled_.reset();  // the next leader continues with the data that it finds
   return {};
 }
 
@@ -240,6 +255,7 @@ Result<bool> PostgresSession::lead(const std::string& address) {
   generation_ = leader->number(0, 0);
   commit_number_ = leader->number(0, 1);
   leads_ = has_led_ = true;
+  has_lost_commits_ = false;
   return true;
 }
 

@@ -1,6 +1,6 @@
 // The connection of a PostgreSQL store, which survives the loss of a connection: it opens another,
-// takes the lead again unless another server has led since, and finds out whether the last commit
-// succeeded.
+// takes the lead again unless another server has led or the database has lost commits since, and
+// finds out whether the last commit succeeded.
 //
 // A transaction that writes begins with a statement that stores the number of the commit in the
 // leader's row, if the generation is still this leader's. So the database itself rejects the commit
@@ -72,8 +72,9 @@ class PostgresSession {
   std::chrono::steady_clock::time_point next_attempt_;  ///< to connect
   bool leads_ = false;
   bool has_led_ = false;
-  int64_t generation_ = 0;     ///< while it leads
-  int64_t commit_number_ = 0;  ///< of the last commit that is known to have taken place
+  bool has_lost_commits_ = false;  ///< why it no longer leads: the database lacks its last commits
+  int64_t generation_ = 0;         ///< while it leads
+  int64_t commit_number_ = 0;      ///< of the last commit that is known to have taken place
   std::optional<Unsettled> unsettled_;
 };
 

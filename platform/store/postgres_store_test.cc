@@ -127,6 +127,29 @@ TEST_F(Postgres, ALeaderThatLostItsConnectionIsRefusedIfAnotherServerHasLed) {
   EXPECT_FALSE(*first->try_to_lead("https://first"));
 }
 
+TEST_F(Postgres, ALeaderThatLostItsConnectionIsRefusedIfTheDatabaseHasLostCommits) {
+  const auto store = leading(url_);
+  ASSERT_TRUE(add(*store, full_job("j1", "one")));
+  ASSERT_TRUE(add(*store, full_job("j2", "two")));
+  // What a failover to a standby without the last commit leaves.
+  server_.execute(url_,
+                  "DELETE FROM job WHERE id = 'j2';"
+                  "UPDATE leader SET commit_number = commit_number - 1");
+  server_.stop_at_once();
+  server_.start();
+
+  const auto refused = once_available([&] { return add(*store, full_job("j3", "three")); });
+
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
+  EXPECT_NE(refused.error().what.find("has lost changes"), std::string::npos);
+  EXPECT_EQ(*store->leader(), std::nullopt);
+  EXPECT_EQ(ids(*store), Names{"j1"});
+  // The next leader continues with what there is.
+  EXPECT_TRUE(*store->try_to_lead("here"));
+  EXPECT_TRUE(add(*store, full_job("j3", "three")));
+}
+
 TEST_F(Postgres, TheDatabaseRefusesACommitOfAnEarlierGeneration) {
   const auto store = leading(url_);
   server_.execute(url_, "UPDATE leader SET generation = generation + 1");

@@ -26,8 +26,6 @@ using base::UniqueFd;
 
 namespace {
 
-/// The limit of entries for one listing, because their names are sorted in memory.
-constexpr size_t kMostLookedAt = 1'000'000;
 constexpr size_t kSummedPiece = 256 << 10;
 
 LeftFile::Kind file_kind(mode_t mode) {
@@ -64,7 +62,7 @@ class Lister {
     const OpenFolder folder(::fdopendir(fd.get()));
     if (folder == nullptr) return false;
     fd.release();
-    for (LeftFile& found : entries_of(folder.get())) {
+    for (LeftFile& found : entries_of(folder.get(), here)) {
       if (full()) return true;
       found.path.insert(0, here);
       if (found.kind == LeftFile::Kind::kFolder) {
@@ -85,15 +83,19 @@ class Lister {
 
   /// Names without paths, to save memory in deep folders with many files. Sorted in the order of
   /// their paths: "a.b" is before the content of "a", which is "a/...".
-  std::vector<LeftFile> entries_of(DIR* folder) {
+  std::vector<LeftFile> entries_of(DIR* folder, const std::string& here) {
+    constexpr size_t kCostOfMatch = 10;
     std::vector<LeftFile> found;
     while (const dirent* const item = ::readdir(folder)) {
       const std::string name = item->d_name;
       if (name == "." || name == "..") continue;
-      if (++looked_at_ > kMostLookedAt) {
+      const bool may_match = begins_alike(here + name, wanted_.prefix);
+      cost_ += may_match ? kCostOfMatch : 1;
+      if (cost_ > kCostOfMatch * wanted_.most_entries) {
         all_.whole = false;
         break;
       }
+      if (!may_match) continue;
       if (auto file = look_at(::dirfd(folder), name)) found.push_back(*std::move(file));
     }
     const auto key = [](const LeftFile& file) {
@@ -138,7 +140,7 @@ class Lister {
 
   const LookFor& wanted_;
   LeftFiles all_;
-  size_t looked_at_ = 0;
+  size_t cost_ = 0;  ///< of the entries that were read
 };
 
 std::string_view words_of(LeftFile::Kind kind) {

@@ -33,7 +33,9 @@ struct LeftFile {
 
 struct LeftFiles {
   std::vector<LeftFile> files;  ///< by path, bytewise
-  bool whole = true;            ///< false: more files follow, or the folder has too many entries
+  /// False: more files follow, or a folder has too many entries. Then no file is listed after those
+  /// that sort before its content.
+  bool whole = true;
 };
 
 /// Which part of a listing to return.
@@ -41,6 +43,9 @@ struct LookFor {
   std::string prefix;  ///< only paths that begin with it
   std::string after;   ///< only paths that sort after it
   size_t most = 5000;
+  /// The limit of entries for one listing, because their names are sorted in memory. An entry that
+  /// cannot match the prefix is only read, and counts a tenth.
+  size_t most_entries = 1'000'000;
 };
 
 /// A folder that does not exist has no files. Errors: it cannot be read.
@@ -85,6 +90,9 @@ class Summing {
   bool go_on(size_t most);
   /// REQUIRES: go_on() returned true. nullopt: the file changed meanwhile, or could not be read.
   std::optional<std::string> sum();
+
+  const OpenedFile& file() const { return file_; }
+  OpenedFile take_file() && { return std::move(file_); }
 
  private:
   OpenedFile file_;

@@ -99,6 +99,27 @@ TEST_F(LeftFilesTest, PagesHaveNoGaps) {
   }
 }
 
+TEST_F(LeftFilesTest, AFolderWithTooManyEntriesIsNotListedButFilesThatAreNamedAre) {
+  for (const char* path : {"a", "big/1", "big/2", "big/3", "big/4"}) write(path, "x");
+  const LookFor all{.prefix = "", .after = "", .most_entries = 5};
+
+  const auto listed = list_left(folder_, all);
+  ASSERT_TRUE(listed);
+  EXPECT_EQ(paths(all), std::vector<std::string>{"a"});
+  EXPECT_FALSE(listed->whole);
+  // The request for the next page ends the same way.
+  const auto next = list_left(folder_, {.prefix = "", .after = "a", .most_entries = 5});
+  EXPECT_TRUE(next->files.empty());
+  EXPECT_FALSE(next->whole);
+
+  const auto named = list_left(folder_, {.prefix = "big/3", .after = "", .most_entries = 5});
+  ASSERT_EQ(named->files.size(), 1U);
+  EXPECT_EQ(named->files[0].path, "big/3");
+  EXPECT_TRUE(named->whole);
+  // Not even the names of a very large folder are read.
+  EXPECT_FALSE(list_left(folder_, {.prefix = "big/3", .after = "", .most_entries = 2})->whole);
+}
+
 TEST_F(LeftFilesTest, APrefixAppliesToPathsNotToFolders) {
   for (const char* path : {"run-1/a", "run-1/b", "run-10/a", "other"}) write(path, "x");
 

@@ -204,9 +204,8 @@ class TarPacker::Packing {
     struct stat status{};
     const int folder = level.folder.get();
     if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-      return errno == ENOENT ? Result<void>()
-                             // It was removed meanwhile, and counts as never present.
-                             : failed(place, errno);
+      // A file that was removed meanwhile counts as never present.
+      return errno == ENOENT ? Result<void>() : failed(place, errno);
     }
     if (S_ISLNK(status.st_mode)) return add_link(place, link_at(folder, name), status);
     if (const std::string what = uncopyable(status.st_mode); !what.empty()) {
