@@ -192,6 +192,29 @@ class Arrays(MusterTest):
         self.call("get", "long", code=3)
         self.submit("long", "--array", "0-1", "--", "true")
 
+    def test_members_that_are_not_jobs_yet_can_be_awaited(self):
+        gate = self.muster.gate()
+        self.submit("train", "--array", "0-99%8", "--", "sh", "-c", gate.wait)
+        self.assertIn("waits for its turn in array 'train'", self.call("get", "train[99]"))
+        wait = self.muster.stream("wait", "train[99]")
+        gate.open(times=100)
+        self.assertEqual(wait.line(), "train-99: Succeeded")
+        self.assertEqual(wait.finish(), 0, wait.errors)
+        self.assertNotIn("deleted", wait.errors)
+
+    def test_the_wait_for_a_member_ends_with_its_array(self):
+        self.submit("long", "--array", "0-999%2", "--", "sleep", "1000")
+        wait = self.muster.stream("wait", "long[900]")
+        self.call("stop", "--now", "long")
+        self.assertEqual(wait.line(), "long-900: Stopped")
+        self.assertNotEqual(wait.finish(), 0)
+
+    def test_runai_deletes_whole_arrays(self):
+        self.submit("long", "--array", "0-199%2", "--grace", "1s", "--", "sleep", "1000")
+        self.call("wait", "long", "--for", "started")
+        self.assertEqual(self.call("runai", "delete", "-A"), "Job long deleted successfully.\n")
+        self.assertEqual(self.call("list", "--members", "-o", "names"), "")
+
     def test_names_of_members_cannot_be_used_for_other_jobs(self):
         self.submit("train", "--array", "0-9", "--", "true")
         self.submit("train-3", "--", "true", code=4)

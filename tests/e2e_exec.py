@@ -40,6 +40,20 @@ class RunningProgramsInTasks(MusterTest):
             self.assertEqual(lines.line().strip(), "2")
             self.assertEqual(lines.finish(), 0)
 
+    def test_output_and_signals_are_handled_although_the_program_reads_no_input(self):
+        path = self.muster.work / "large"
+        path.write_bytes(bytes(16 << 20))
+
+        with open(path, "rb") as file:
+            ran = self.muster.stream("exec", "job", "--", "sh", "-c", "while echo line; do sleep 0.01; done",
+                                     stdin=file)
+            # By then, every buffer between the file and the program is full.
+            for _ in range(200):
+                self.assertEqual(ran.line(), "line")
+            self.assertLess(os.lseek(file.fileno(), 0, os.SEEK_CUR), 16 << 20)
+            ran.interrupt()
+            self.assertEqual(ran.finish(), 130)
+
     def test_a_program_that_cannot_be_run_is_reported(self):
         self.assertIn("the task has no program 'no-such-program'",
                       self.exec("--", "no-such-program", code=3).stderr)

@@ -224,6 +224,17 @@ TEST(List, ReportsInvalidFlags) {
             std::string::npos);
   EXPECT_NE(refusal({"list", "-w", "-o", "json"}).find("cannot be used with --watch"),
             std::string::npos);
+  for (const char* output : {"json", "yaml", "names"}) {
+    EXPECT_NE(refusal({"list", "-o", output, "--columns", "name"}).find("is for tables and csv"),
+              std::string::npos)
+        << output;
+    EXPECT_NE(refusal({"list", "-o", output, "--wide"}).find("--wide is for tables"),
+              std::string::npos)
+        << output;
+  }
+  EXPECT_EQ(parsed<jobs::ListCommand>({"list", "-o", "csv", "--columns", "name"}).columns,
+            Words{"name"});
+  EXPECT_NE(refusal({"schedule", "delete", "nightly", "-o", "json"}), "accepted");
 }
 
 TEST(Aliases, OfOtherProductsAreAccepted) {

@@ -324,6 +324,48 @@ TEST_F(ChangedJobs, WaitFollowsTheFeedUntilTheGoalIsReached) {
   EXPECT_EQ(count_of("GET /v1/watch/jobs of default"), 1);
 }
 
+/// A member of array `train` that is not a job yet.
+job::Job waiting_member(int index) {
+  job::Job job = live_job("train-" + std::to_string(index), job::Phase::kQueued);
+  job.id = "array-1-" + std::to_string(index);
+  job.origin = job::JobOrigin{
+      .kind = job::JobOrigin::Kind::kArray, .name = "train", .id = "array-1", .member = index};
+  return job;
+}
+
+TEST_F(ChangedJobs, WaitTakesAMemberOfAnArrayThatIsNotAJobYet) {
+  job::Array train{.id = "array-1", .spec = {.name = "train", .command = {"ls"}, .folder = "/"}};
+  train.spec.array.indexes = "0-9";
+  // Asked for by `wait`, by each of two watches when they have begun, and when the array changes.
+  for (const auto& [asked_before_start, hidden_at] :
+       {std::pair(1, 0), std::pair(2, 0), std::pair(3, 0), std::pair(3, 2), std::pair(3, 3)}) {
+    serve({.arrays = {train},
+           .waiting_members = {waiting_member(8)},
+           .asked_before_start = asked_before_start,
+           .hidden_at = hidden_at});
+
+    const Outcome ran = muster({"wait", "train-8"});
+
+    EXPECT_EQ(ran.code, 0) << asked_before_start << ", " << hidden_at;
+    EXPECT_EQ(ran.out, "train-8: Succeeded\n");
+    EXPECT_EQ(ran.err, "");
+    server_.reset();
+  }
+}
+
+TEST_F(ChangedJobs, WaitEndsWhenAMemberIsDeletedWithItsArray) {
+  serve({.refuses = "GET /v1/jobs/train-8",
+         .refuses_after = 1,
+         .refuses_with = {.code = base::ErrorCode::kNotFound, .what = "there is no job 'train-8'"},
+         .waiting_members = {waiting_member(8)},
+         .asked_before_start = 1});
+
+  const Outcome ran = muster({"wait", "train-8"});
+
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_EQ(ran.err, "muster: job 'train-8' was deleted\n");
+}
+
 TEST_F(ChangedJobs, WaitForAStartEndsWithTheCodeOfAFailedJob) {
   serve({.jobs = {ended_job("a", job::Phase::kFailed, 5), ended_job("b", job::Phase::kStopped)}});
 

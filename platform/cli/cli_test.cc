@@ -134,6 +134,58 @@ TEST_F(Cli, CtrlCLeavesAFollowedJob) {
   EXPECT_EQ(count_of("POST /v1/jobs/a/stop of default"), 0);
 }
 
+TEST_F(Cli, SuggestedCommandsNameTheProjectAndTheTask) {
+  serve({.signal = SIGINT, .runs_on = true});
+  muster({"submit", "single", "a", "--", "true"});
+
+  const Outcome outcome = muster({"logs", "-f", "a/main", "--project", "default"});
+
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_EQ(outcome.err,
+            "muster: detached; job 'a' continues\n"
+            "  follow it again: muster logs -f a/main --project default\n"
+            "  stop it: muster stop a --project default\n");
+}
+
+TEST_F(Cli, CtrlCInTheLogOfAnEndedJobSuggestsNothing) {
+  constexpr int kLines = 5000;  // more than one read, so that the signal is seen before the end
+  serve({.records = numbered_lines(kLines),
+         .signal = SIGINT,
+         .jobs = {{.id = "id-old", .spec = {.name = "old"}, .phase = job::Phase::kSucceeded}}});
+
+  const Outcome outcome = muster({"logs", "old"});
+
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(Cli, CtrlCEndsTheAttemptsToReconnect) {
+  serve({.signal = SIGINT, .runs_on = true, .always_breaks = true});
+  muster({"submit", "single", "a", "--", "true"});
+
+  EXPECT_EQ(muster({"logs", "-f", "a"}).code, 130);
+  EXPECT_EQ(count_of("GET /v1/jobs/a/logs"), 1);
+}
+
+job::Job job_with_input() {
+  job::Job job{.id = "id-lab",
+               .spec = {.name = "lab", .project = "default", .input = true},
+               .phase = job::Phase::kRunning};
+  job.tasks = job::tasks_of(job.spec);
+  for (job::Task& task : job.tasks) task.phase = job::TaskPhase::kRunning;
+  return job;
+}
+
+TEST_F(Cli, CtrlCInTheEarlierOutputLeavesAnAttachedJob) {
+  serve({.signal = SIGINT, .runs_on = true, .jobs = {job_with_input()}});
+
+  const Outcome outcome = muster({"attach", "lab", "--from-start"});
+
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_NE(outcome.err.find("detached from job 'lab', which continues"), std::string::npos)
+      << outcome.err;
+}
+
 /// The exit code of a command whose standard output is a pipe without a reader.
 int code_without_reader(const Words& words) {
   const base::UniqueFd before(::dup(STDOUT_FILENO));
@@ -159,6 +211,12 @@ TEST_F(Cli, ASessionReturnsWhenItsOutputIsClosed) {
   muster({"submit", "single", "a", "--", "true"});
 
   EXPECT_EQ(code_without_reader({"exec", "a", "--", "cat", "big"}), 141);
+}
+
+TEST_F(Cli, AnAttachReturnsWhenItsOutputIsClosed) {
+  serve({.records = numbered_lines(1), .jobs = {job_with_input()}});
+
+  EXPECT_EQ(code_without_reader({"attach", "lab", "--from-start"}), 141);
 }
 
 // --- a lost answer
@@ -316,6 +374,22 @@ base::Result<StoreReport> copy_for_ever(const std::filesystem::path& file, int s
   ::alarm(60);  // ends the process if `signal` does not
   ::kill(::getpid(), signal);
   while (true) ::pause();
+}
+
+TEST_F(Cli, ArtifactsOfWhichAFolderCannotBeListedAreNotFetchedInPart) {
+  serve({.artifacts = {.artifacts = {{.path = "a", .bytes = 1}}, .truncated = true}});
+  muster({"submit", "single", "a", "--", "true"});
+  const std::string fault = "a folder of job 'a' has more than 1,000,000 entries";
+
+  const Outcome fetched = muster({"artifacts", "get", "a"});
+  EXPECT_EQ(fetched.code, 4);
+  EXPECT_NE(fetched.err.find(fault), std::string::npos) << fetched.err;
+  EXPECT_EQ(count_of("GET /v1/jobs/a/artifact of default"), 0);
+
+  const Outcome listed = muster({"artifacts", "list", "a"});
+  EXPECT_EQ(listed.code, 1);
+  EXPECT_NE(listed.out.find("\na "), std::string::npos) << listed.out;
+  EXPECT_NE(listed.err.find(fault), std::string::npos) << listed.err;
 }
 
 TEST_F(Cli, CtrlCDuringACopyThroughAPipeEndsItAndLeavesNoFile) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "api/array_wire.h"
 #include "api/cluster_wire.h"
 #include "api/job_query.h"
 #include "api/job_rows.h"
@@ -61,6 +62,7 @@ struct FakeServer::State {
           respond(answer(request));
         }) {
     for (const job::Job& job : script.jobs) jobs[job.spec.name] = job;
+    for (const job::Job& job : script.waiting_members) members[job.spec.name] = job;
   }
 
   http::Response answer(const http::Request& request) {
@@ -89,22 +91,85 @@ struct FakeServer::State {
     if (request.path == api::kWatchEventsPath) return watch_events(request);
     if (request.path == api::kWatchJobsPath) return watch_jobs(request);
     if (what == "POST /v1/jobs") return submit(request);
+    if (request.path.starts_with(std::string(api::kArraysPath) + "/")) return of_array(request);
     const std::string rest = request.path.substr(api::kJobsPath.size() + 1);
     const std::string name = name_of(rest.substr(0, rest.find('/')));
     if (what == script.vanishes_at) jobs.erase(name);
+    if (const auto member = members.find(name); member != members.end()) {
+      if (++member_requests == script.hidden_at) return not_found_answer("job '" + name + "'");
+      if (member_requests <= script.asked_before_start) {
+        return {.body = api::job_to_json(member->second)};
+      }
+      start_member(name);
+    }
     if (!jobs.contains(name)) {
       return problem_answer(base::ErrorCode::kNotFound, "there is no job '" + name + "'");
     }
     job::Job& job = jobs[name];
+    if (rest.ends_with("/artifacts")) return artifacts(request);
     if (rest.ends_with("/logs")) return logs(job);
     if (rest.ends_with("/metrics")) return metrics(request);
     if (rest.ends_with("/exec")) return exec(request);
+    if (rest.ends_with("/attach")) return attach();
     if (rest.ends_with("/stop")) return stop(job);
     if (rest.ends_with("/explain")) return explain(job);
     if (rest.ends_with("/suspend") || rest.ends_with("/resume")) return hold(job, rest);
     if (request.method == "DELETE") return remove(job);
     if (request.method == "PATCH") return set_labels(job, request.body);
     return {.body = api::job_to_json(job)};
+  }
+
+  http::Response artifacts(const http::Request& request) const {
+    api::ArtifactPage page = script.artifacts;
+    if (request.query.contains("after")) page.artifacts.clear();
+    return {.body = api::artifacts_to_json(page)};
+  }
+
+  void start_member(const std::string& name) {
+    job::Job job = members[name];
+    members.erase(name);
+    job.id = "id-" + name;
+    job.phase = job::Phase::kSucceeded;
+    jobs[name] = job;
+  }
+
+  /// /v1/arrays/ID or /v1/arrays/ID/ACTION
+  http::Response of_array(const http::Request& request) {
+    const std::string rest = request.path.substr(api::kArraysPath.size() + 1);
+    const size_t slash = rest.find('/');
+    const std::string name = rest.substr(0, slash);
+    const auto found = std::find_if(
+        script.arrays.begin(), script.arrays.end(),
+        [&](const job::Array& array) { return array.id == name || array.spec.name == name; });
+    if (found == script.arrays.end()) return not_found_answer("array '" + name + "'");
+    const std::string action = slash == std::string::npos ? "" : rest.substr(slash + 1);
+    if (action == "stop") {
+      found->phase = job::Phase::kStopped;
+      found->ended = base::FakeClock().now();
+    }
+    if (action == "suspend" || action == "resume") found->suspended = action == "suspend";
+    const http::Response answer{.body = api::array_to_json(*found)};
+    if (request.method == "DELETE") script.arrays.erase(found);
+    return answer;
+  }
+
+  static api::JobRow row_of_array(const job::Array& array) {
+    return {.object = api::JobRow::Object::kArray,
+            .id = array.id,
+            .name = array.spec.name,
+            .project = array.spec.project,
+            .phase = array.phase,
+            .submitted = array.submitted,
+            .suspended = array.suspended};
+  }
+
+  /// The program's terminal, which is closed at once.
+  static http::Response attach() {
+    http::Response response;
+    response.websocket = [](const std::shared_ptr<http::WebSocket>& socket) {
+      socket->close(1000, "");
+    };
+    return response;
   }
 
   /// A body that ends before its length: the server breaks the connection.
@@ -157,6 +222,10 @@ struct FakeServer::State {
     if (auto missing = missing_project(*query)) return *std::move(missing);
     api::RowPage page;
     for (const job::Job* job : page_of(*query, page.next)) page.rows.push_back(api::row_of(*job));
+    for (const job::Array& array : script.arrays) {
+      const bool is_meant = !query->project || *query->project == array.spec.project;
+      if (is_meant && query->cursor.empty()) page.rows.push_back(row_of_array(array));
+    }
     if (query->count) {
       page.counts.emplace();
       for (const auto& [name, job] : jobs) page.counts->all += matches(*query, job) ? 1 : 0;
@@ -225,6 +294,10 @@ struct FakeServer::State {
     };
     for (const auto& [name, job] : jobs) tell(job);
     told->pieces.push_back(event(api::kReadyEvent, "{}"));
+    for (const job::Array& array : script.arrays) {
+      if (!wanted("project", array.spec.project) || !wanted("name", array.spec.name)) continue;
+      told->pieces.push_back(event(api::kArrayEvent, api::array_to_json(array)));
+    }
     if (script.settles_when_watched) {
       for (auto& [name, job] : jobs) {
         settle(job);
@@ -361,7 +434,8 @@ struct FakeServer::State {
 
   http::Response logs(job::Job& job) {
     tape = std::make_shared<Tape>();
-    const bool breaks = script.break_after >= 0 && !std::exchange(broke, true);
+    const bool breaks =
+        script.always_breaks || (script.break_after >= 0 && !std::exchange(broke, true));
     for (const job::LogRecord& record : script.records) {
       if (breaks && std::cmp_equal(tape->pieces.size(), script.break_after)) break;
       tape->pieces.push_back(event(api::kLogEvent, api::log_record_to_json(record)));
@@ -408,6 +482,8 @@ struct FakeServer::State {
   FakeCluster cluster;
   FakeAccounts accounts;
   std::map<std::string, job::Job> jobs;
+  std::map<std::string, job::Job> members;         ///< of arrays, that are not jobs
+  int member_requests = 0;                         ///< requests for them
   std::map<std::string, std::string> name_of_key;  ///< idempotency key -> name of its job
   std::vector<std::string> requests;
   std::shared_ptr<Tape> tape;

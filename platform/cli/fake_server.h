@@ -14,12 +14,14 @@
 #include "access/audit.h"
 #include "access/identity.h"
 #include "api/account_wire.h"
+#include "api/file_wire.h"
 #include "api/wire.h"
 #include "base/error.h"
 #include "base/event_loop.h"
 #include "base/fake_random.h"
 #include "http/message.h"
 #include "http/server.h"
+#include "job/array.h"
 #include "job/job.h"
 #include "job/log_record.h"
 #include "job/node.h"
@@ -52,6 +54,15 @@ struct Script {
   std::vector<job::MetricSeries> metrics = {};
   /// Jobs that were asked to end have ended, and waiting jobs run, only when a client watches them.
   bool settles_when_watched = false;
+  bool always_breaks = false;  ///< like break_after, but every stream of logs breaks
+  std::vector<job::Array> arrays = {};
+  /// Members of arrays that are not jobs yet. Each becomes a job, and succeeds, when it has been asked
+  /// for `asked_before_start` times.
+  std::vector<job::Job> waiting_members = {};
+  int asked_before_start = 0;
+  /// Of every job. The next page is empty, and truncated if this one is.
+  api::ArtifactPage artifacts = {};
+  int hidden_at = 0;  ///< this request for a member finds nothing, as while its job is being stored
 };
 
 class FakeServer {

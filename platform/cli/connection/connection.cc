@@ -1,5 +1,6 @@
 #include "cli/connection/connection.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -8,7 +9,6 @@
 #include <chrono>
 #include <cstdint>
 #include <iostream>
-#include <thread>
 
 #include "api/client.h"
 #include "api/server_url.h"
@@ -22,6 +22,7 @@
 #include "cli/connection/server_start.h"
 #include "config/server_config.h"
 #include "config/server_keys.h"
+#include "job/array.h"
 #include "sweep/sweep.h"
 
 namespace muster::cli {
@@ -136,21 +137,24 @@ Result<void> Connection::reopen() {
   return {};
 }
 
-Result<void> Connection::come_back() {
+Result<bool> Connection::come_back(int wake_fd) {
   // The operators of a shared server restart it, or a standby takes over, within seconds.
   const int most_failures = is_shared() || is_restarted_by_others_ ? 15 : 5;
-  if (++failures_ > most_failures) {
+  if (failures_ >= most_failures) {
     return base::Error{.code = base::ErrorCode::kUnavailable,
                        .what = "the connection to the server was lost repeatedly",
                        .advice = "jobs continue; look for the cause in the server's log"};
   }
   // A server that dies repeatedly gets more time with each attempt.
-  std::this_thread::sleep_for(std::chrono::milliseconds(100 * (failures_ - 1)));
+  pollfd wake{.fd = wake_fd, .events = POLLIN, .revents = 0};  // poll() skips a negative one
+  if (::poll(&wake, 1, 100 * failures_) > 0) return false;
+  ++failures_;
   auto opened = reopen();
-  if (opened || base::detail_of<config::StartedOtherwise>(opened.error()) == nullptr) return opened;
+  if (opened) return true;
+  if (base::detail_of<config::StartedOtherwise>(opened.error()) == nullptr) return opened.error();
   is_restarted_by_others_ = true;
   client_ = second_client();
-  return {};
+  return true;
 }
 
 void Connection::set_project(const std::string& project) {
@@ -253,6 +257,22 @@ base::UniqueFd timer_of(std::chrono::milliseconds bound) {
   return timer;
 }
 
+/// Whether the server shows a member of an array that is not a job, or no longer.
+bool is_jobless_member(const job::Job& job) {
+  const auto& origin = job.origin;
+  return origin && origin->kind == job::JobOrigin::Kind::kArray &&
+         job.id == origin->id + "-" + std::to_string(origin->member);
+}
+
+/// Whether an array that has not ended has this member.
+bool has_member(const job::Array& array, int index) {
+  if (job::is_final(array.phase)) return false;
+  // An array with a line for each member is sent without its lines.
+  if (array.spec.array.indexes.empty()) return index < array.counts.all();
+  const auto indexes = job::indexes_of(array.spec.array);
+  return indexes && std::binary_search(indexes->begin(), indexes->end(), index);
+}
+
 class Watcher {
  public:
   Watcher(Connection& connection, const JobWatch& watch)
@@ -268,8 +288,13 @@ class Watcher {
     while (true) {
       const auto read = read_stream();
       if (end_) return *end_;
+      if (std::exchange(reads_anew_, false)) continue;
       if (!read && read.error().code != base::ErrorCode::kUnavailable) return read.error();
-      MUSTER_CHECK(connection_.come_back());
+      while (true) {
+        MUSTER_TRY(const bool is_back, connection_.come_back(wake_fd_.get()));
+        if (is_back) break;
+        if (!heed()) return *end_;
+      }
     }
   }
 
@@ -287,13 +312,14 @@ class Watcher {
         .on_job = [this](const job::Job& job) { return tell(job.spec.name, &job); },
         .on_array =
             [this](const job::Array& array) {
-              return tell_object(array.spec.name, array, watch_.on_array);
+              return tell_object(array.spec.name, array, watch_.on_array) &&
+                     follow_members_of(array);
             },
         .on_sweep =
             [this](const sweep::SweepSummary& sweep) {
               return tell_object(sweep.name, sweep, watch_.on_sweep);
             },
-        .on_removed = [this](const api::RemovedJob& gone) { return tell(gone.name, nullptr); },
+        .on_removed = [this](const api::RemovedJob& gone) { return tell_removed(gone); },
         .on_ready = [this] { return tell_missing(); },
         .on_reset =
             [this] {
@@ -303,7 +329,10 @@ class Watcher {
     const http::Wake wake{.fd = wake_fd_.get(), .on_wake = [this] { return heed(); }};
     // The server filters by one name; of several jobs all jobs of the project are read.
     api::Client::WatchQuery query{.project = watch_.project};
-    if (watch_.names.size() == 1) query.name = *watch_.names.begin();
+    if (watch_.names.size() == 1) {
+      const auto member = jobless_.begin();
+      query.name = member == jobless_.end() ? *watch_.names.begin() : member->second.name;
+    }
     return connection_.client().watch_jobs(query, place, handlers, wake);
   }
 
@@ -311,7 +340,81 @@ class Watcher {
     connection_.is_well();
     if (!watch_.names.contains(name)) return true;
     seen_.insert(name);
+    jobless_.erase(name);
     return goes_on(watch_.on_job(name, job));
+  }
+
+  bool tell_removed(const api::RemovedJob& gone) {
+    connection_.is_well();
+    if (watch_.names.contains(gone.name) && !tell_absent(gone.name, true)) return false;
+    return tell_all_members([&](const job::JobOrigin& origin) { return origin.id == gone.id; });
+  }
+
+  // The stream reports a member of an array only while it is a job. A member that is not a job yet
+  // may end with its array without ever becoming one, so its array is followed, too.
+
+  /// The stream has no job of this name, but it may be the name of a member. `was_removed`: a later
+  /// job of this name is another one.
+  bool tell_absent(const std::string& name, bool was_removed = false) {
+    const auto member = job::member_of(name);
+    if (!member) return tell(name, nullptr);
+    const auto client = connection_.second_client();
+    client->set_project(watch_.project);
+    const auto job = client->get(name);
+    if (!job) return tell_unknown(*client, name, *member, job.error());
+    if (was_removed && !is_jobless_member(*job)) return tell(name, nullptr);
+    if (!is_jobless_member(*job) || job::is_final(job->phase)) return tell_found(name, *job);
+    return goes_on(watch_.on_job(name, &*job)) && follow_member(name, *job->origin);
+  }
+
+  /// While the job of a member is being stored, the server shows neither the job nor the member.
+  bool tell_unknown(api::Client& client, const std::string& name, const job::MemberName& member,
+                    const base::Error& error) {
+    // The stream is lost, too, or is read again.
+    if (error.code == base::ErrorCode::kUnavailable) return false;
+    const auto array = client.array(member.array);
+    if (!array && array.error().code == base::ErrorCode::kUnavailable) return false;
+    if (!array || !has_member(*array, member.index)) return tell(name, nullptr);
+    return follow_member(name, {.kind = job::JobOrigin::Kind::kArray,
+                                .name = array->spec.name,
+                                .id = array->id,
+                                .member = member.index});
+  }
+
+  bool follow_member(const std::string& name, const job::JobOrigin& origin) {
+    seen_.insert(name);
+    const bool is_new = jobless_.insert_or_assign(name, origin).second;
+    return !is_new || read_anew();
+  }
+
+  /// The member has become a job, or has ended.
+  bool tell_found(const std::string& name, const job::Job& job) {
+    const bool was_jobless = jobless_.contains(name);
+    return tell(name, &job) && (!was_jobless || read_anew());
+  }
+
+  /// With a single name, the server filters by the name of the job or of its array.
+  bool read_anew() {
+    reads_anew_ = watch_.names.size() == 1;
+    return !reads_anew_;
+  }
+
+  bool follow_members_of(const job::Array& array) {
+    // With several names, the stream contains the jobs of all members, but not the members that were
+    // stopped before they became jobs.
+    const bool has_stopped =
+        std::exchange(stopped_[array.id], array.counts.stopped) != array.counts.stopped;
+    return (watch_.names.size() > 1 && !has_stopped && !job::is_final(array.phase)) ||
+           tell_all_members([&](const job::JobOrigin& origin) { return origin.id == array.id; });
+  }
+
+  bool tell_all_members(const std::function<bool(const job::JobOrigin&)>& are_meant) {
+    std::vector<std::string> names;
+    for (const auto& [name, origin] : jobless_) {
+      if (are_meant(origin)) names.push_back(name);
+    }
+    return std::all_of(names.begin(), names.end(),
+                       [this](const std::string& name) { return tell_absent(name); });
   }
 
   template <class Object>
@@ -325,7 +428,7 @@ class Watcher {
 
   bool tell_missing() {
     return std::all_of(watch_.names.begin(), watch_.names.end(), [this](const std::string& name) {
-      return seen_.contains(name) || goes_on(watch_.on_job(name, nullptr));
+      return seen_.contains(name) || tell_absent(name);
     });
   }
 
@@ -346,6 +449,9 @@ class Watcher {
   base::UniqueFd timer_;
   base::UniqueFd wake_fd_;
   std::set<std::string> seen_;
+  std::map<std::string, job::JobOrigin> jobless_;  ///< names of members that are not jobs yet
+  std::map<std::string, int> stopped_;             ///< the members of each array, by its id
+  bool reads_anew_ = false;  ///< the stream ended to be read with another filter
   std::optional<WatchEnd> end_;
 };
 

@@ -48,8 +48,9 @@ class Connection {
   Result<void> reopen();
 
   /// reopen() for the reader of a stream that broke off. Waits longer each time, until is_well().
+  /// False: `wake_fd` is readable, and nothing was done; handle that, then leave or call again.
   /// Errors: kUnavailable after too many failures.
-  Result<void> come_back();
+  Result<bool> come_back(int wake_fd = -1);
   /// Call when the stream has delivered data.
   void is_well() { failures_ = 0; }
 
@@ -215,7 +216,8 @@ struct JobWatch {
   std::string project;
   std::set<std::string> names;  ///< of the jobs, arrays and sweeps
   /// Called with each job, and again after each change; nullptr: the job does not exist or was removed.
-  /// Returns false to stop.
+  /// A member of an array that is not a job yet is passed on as the server shows it; when it becomes
+  /// a job, its id changes. Returns false to stop.
   std::function<bool(const std::string& name, const job::Job* job)> on_job;
   /// The same for an array with one of the names; not set: arrays are ignored.
   std::function<bool(const std::string& name, const job::Array& array)> on_array = {};

@@ -40,6 +40,7 @@ Result<std::vector<Artifact>> wanted(Connection& connection, const ArtifactGetCo
   for (const std::string& prefix : prefixes) {
     MUSTER_TRY(api::ArtifactPage page,
                all_artifacts(connection, command.name, {.checksums = true, .prefix = prefix}));
+    if (page.truncated) return unlistable_artifacts(command.name);
     if (!prefix.empty()) {
       std::erase_if(page.artifacts, [&](const Artifact& each) { return !is_below(each, prefix); });
     }
@@ -175,6 +176,13 @@ Result<api::ArtifactPage> all_artifacts(Connection& connection, const std::strin
   }
 }
 
+Error unlistable_artifacts(const std::string& job) {
+  return {
+      .code = ErrorCode::kExhausted,
+      .what = "a folder of job '" + job + "' has more than 1,000,000 entries and cannot be listed",
+      .advice = "name the files to fetch, or let the job pack them into one file"};
+}
+
 Result<FetchedArtifacts> fetch_artifacts(Connection& connection, const ArtifactGetCommand& command,
                                          const std::string& program) {
   return Fetching(connection, command, program).run();
@@ -285,10 +293,14 @@ Result<int> execute(const ArtifactListCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks, command.project));
   MUSTER_TRY(const api::ArtifactPage page,
              all_artifacts(connection, command.name, {.checksums = command.checksums}));
-  if (page.artifacts.empty()) MUSTER_CHECK(explain_emptiness(connection, command.name));
+  if (page.artifacts.empty() && !page.truncated) {
+    MUSTER_CHECK(explain_emptiness(connection, command.name));
+  }
   MUSTER_CHECK(
       show(command.output, artifact_table(page, command.checksums), api::artifacts_to_json(page)));
-  return kExitDone;
+  if (!page.truncated) return kExitDone;
+  std::cerr << safe_lines(error_text(unlistable_artifacts(command.name), "muster")) << std::flush;
+  return kExitFailed;
 }
 
 Result<int> execute(const ArtifactGetCommand& command, const Hooks& hooks) {

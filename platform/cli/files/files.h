@@ -70,9 +70,12 @@ Command copy_command();
 // artifacts.cc
 Command artifacts_command();
 
-/// All pages of a list.
+/// All pages of a list. `truncated`: a folder of the job has too many entries to be listed.
 Result<api::ArtifactPage> all_artifacts(Connection& connection, const std::string& job,
                                         const api::ArtifactQuery& query);
+
+/// The error of a list that is truncated.
+base::Error unlistable_artifacts(const std::string& job);
 
 struct FetchedArtifacts {
   size_t files = 0;
@@ -88,7 +91,7 @@ struct NoSuchArtifact : base::ErrorDetail {
   std::string path;
 };
 
-/// Downloads artifacts. Errors: NoSuchArtifact; the folder cannot be written.
+/// Downloads artifacts. Errors: NoSuchArtifact; unlistable_artifacts(); the folder cannot be written.
 Result<FetchedArtifacts> fetch_artifacts(Connection& connection, const ArtifactGetCommand& command,
                                          const std::string& program);
 

@@ -200,6 +200,13 @@ Waited waited_for(sweep::SweepSummary sweep) {
   return {sweep.id, sweep.name, sweep.project, std::move(sweep)};
 }
 
+bool is_same_member(const Waited& before, const Waited& now) {
+  const auto* const one = std::get_if<job::Job>(&before.state);
+  const auto* const other = std::get_if<job::Job>(&now.state);
+  return one != nullptr && other != nullptr && one->origin && one->origin == other->origin &&
+         one->origin->kind == job::JobOrigin::Kind::kArray;
+}
+
 /// The exit code for an object whose wait is over.
 int code_of_wait(const Waited& waited, const JobGoal& goal) {
   if (standing_of(waited.phase(), goal) == Standing::kReached) {
@@ -317,10 +324,13 @@ class JobWait {
     return names;
   }
 
-  /// The newest state of a job or an array. One with another id has replaced it.
+  /// The newest state of a job or an array. One with another id has replaced it, unless it is the
+  /// same member of an array, which gets an id of its own when it becomes a job.
   void take(Waited news) {
     for (Waited& waited : all_) {
-      if (waited.id != news.id || done_.contains(waited.id)) continue;
+      const bool is_it = waited.id == news.id || is_same_member(waited, news);
+      if (!is_it || done_.contains(waited.id)) continue;
+      waited.id = news.id;
       waited.state = std::move(news.state);
       return note_if_done(waited);
     }

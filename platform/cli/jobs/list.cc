@@ -98,6 +98,11 @@ Call read_list(Reading& in) {
   command.watch = in.reader.has("--watch");
   command.wide = in.reader.has("--wide");
   read_columns(in, command);
+  const bool has_columns = is_page || command.output == Output::kCsv;
+  if (!command.columns.empty() && !has_columns) {
+    in.reader.fault("--columns", "is for tables and csv");
+  }
+  if (command.wide && !is_page) in.reader.fault("--wide", "is for tables");
   if (command.watch && !is_page) {
     in.reader.fault("--output", "cannot be used with --watch, which shows a table");
   }
@@ -263,13 +268,19 @@ class LiveList {
           query_.project, place,
           [this] {
             connection_.is_well();
+            is_connected_ = true;
             is_changed_ = true;
             return true;
           },
           wake);
+      is_connected_ = false;
       if (left_) return error_ ? Result<int>(*error_) : code_;
       if (!watched && watched.error().code != base::ErrorCode::kUnavailable) return watched.error();
-      MUSTER_CHECK(connection_.come_back());
+      while (true) {
+        MUSTER_TRY(const bool is_back, connection_.come_back(wake_.get()));
+        if (is_back) break;
+        if (!on_wake()) return error_ ? Result<int>(*error_) : code_;
+      }
       is_changed_ = true;
     }
   }
@@ -291,7 +302,8 @@ class LiveList {
   /// False: the rows cannot be read or shown.
   bool draw(api::Client& client) {
     const ScreenSize size = screen_.size();
-    if (std::exchange(is_changed_, false)) {
+    // A request would wait for a server that does not answer; meanwhile no key is read.
+    if (is_connected_ && std::exchange(is_changed_, false)) {
       const int fitting = std::max(1, static_cast<int>(size.rows) - 2);
       auto rows = read_rows(client, query_,
                             command_.limit == 0 ? fitting : std::min(command_.limit, fitting));
@@ -318,6 +330,7 @@ class LiveList {
   base::UniqueFd timer_;
   base::UniqueFd wake_;
   FoundRows rows_;
+  bool is_connected_ = true;  ///< the stream of changes has begun and not broken off
   bool is_changed_ = true;
   bool left_ = false;
   std::optional<base::Error> error_;

@@ -134,7 +134,8 @@ Command schedule_action(const char* name, const char* help, const char* example)
           .help = help,
           .read = read_schedule<action>,
           .positionals = schedule_name(),
-          .flags = whose_schedule_flag() + output_flag(),
+          .flags = action == ScheduleAction::kDelete ? whose_schedule_flag()
+                                                     : whose_schedule_flag() + output_flag(),
           .example = example};
 }
 

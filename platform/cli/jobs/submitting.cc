@@ -97,7 +97,7 @@ Result<int> submit_and_follow(Submission submission, const std::string& key, log
   const Result<logs::FollowEnd> end = logs::follow(connection, interrupts, request);
   if (!end)
     return end.error().code == ErrorCode::kNotFound ? removed_so_soon(request.name) : end.error();
-  return logs::report_end(*end, request.name, meaning);
+  return logs::report_end(*end, request, "");
 }
 
 /// One document, or a list of several.

@@ -140,7 +140,8 @@ class EventFollower {
       if (pipe_closed_) return kExitBrokenPipe;
       if (ended && *ended) return kExitDone;
       if (!ended && ended.error().code != base::ErrorCode::kUnavailable) return ended.error();
-      MUSTER_CHECK(connection_.come_back());
+      MUSTER_TRY(const bool is_back, connection_.come_back(interrupts_.fd()));
+      if (!is_back) return kExitInterrupted;
     }
   }
 

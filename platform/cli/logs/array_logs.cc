@@ -52,7 +52,8 @@ class ArrayFollower {
       if (left_) return ArrayEnd{.how = FollowEnd::How::kInterrupted};
       if (array) return ArrayEnd{.array = *std::move(array), .has_output = has_output_};
       if (array.error().code != base::ErrorCode::kUnavailable) return array.error();
-      MUSTER_CHECK(connection_.come_back());
+      MUSTER_TRY(const bool is_back, connection_.come_back(interrupts_.fd()));
+      if (!is_back) return ArrayEnd{.how = FollowEnd::How::kInterrupted};
       cursor_.restart();
     }
   }
@@ -113,7 +114,7 @@ Result<int> follow_array(Connection& connection, Interrupts& interrupts,
   MUSTER_TRY(const ArrayEnd end, follower.run());
   if (end.how == FollowEnd::How::kPipeClosed) return kExitBrokenPipe;
   if (end.how == FollowEnd::How::kInterrupted) return kExitInterrupted;
-  if (!end.has_output) tell_of_nothing(request);
+  if (!end.has_output) report_no_match(request);
   if (!request.query.follow) return kExitDone;
   return end.array.phase == job::Phase::kSucceeded ? kExitDone : kExitFailed;
 }

@@ -99,7 +99,7 @@ Command logs_command() {
       .see_also = "muster metrics, muster events"};
 }
 
-std::string nothing_word(const std::string& name, const job::LogQuery& query) {
+std::string no_match_text(const std::string& name, const job::LogQuery& query) {
   if (query.tail == 0) return {};
   std::string flags;
   if (query.task) flags += " --task " + *query.task;
@@ -111,8 +111,8 @@ std::string nothing_word(const std::string& name, const job::LogQuery& query) {
   return "no line of '" + name + "' matches" + flags;
 }
 
-void tell_of_nothing(const FollowRequest& request) {
-  const std::string word = nothing_word(request.name, request.query);
+void report_no_match(const FollowRequest& request) {
+  const std::string word = no_match_text(request.name, request.query);
   if (word.empty()) return;
   std::cerr << request.program << ": " << word << '\n';
   if (request.query.rank) {
@@ -133,9 +133,9 @@ Result<int> execute(const LogsCommand& command, const Hooks& hooks) {
     if (code.error().code != base::ErrorCode::kNotFound) return std::move(code).error();
   }
   MUSTER_TRY(const FollowEnd end, std::move(followed));
-  if (end.how == FollowEnd::How::kEnded && !end.has_output) tell_of_nothing(request);
+  if (end.how == FollowEnd::How::kEnded && !end.has_output) report_no_match(request);
   if (end.how == FollowEnd::How::kEnded && !command.query.follow) return kExitDone;
-  const int code = report_end(end, command.name, OnInterrupt::kDetach);
+  const int code = report_end(end, request, command.project);
   // The request was to show the logs, so the exit code does not depend on the job's result, which
   // is in the printed row.
   return end.how == FollowEnd::How::kEnded ? kExitDone : code;
@@ -181,14 +181,14 @@ constexpr time_t kBetweenLooks = 5;
 
 }  // namespace
 
-WaitingWord::WaitingWord() : timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
+WaitNotice::WaitNotice() : timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
   itimerspec when{};
   when.it_value.tv_sec = kFirstLook;
   when.it_interval.tv_sec = kBetweenLooks;
   ::timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 
-void WaitingWord::look(const Connection& connection, const FollowRequest& request) {
+void WaitNotice::check(const Connection& connection, const FollowRequest& request) {
   uint64_t count = 0;
   if (!timer_ || ::read(timer_.get(), &count, sizeof count) != sizeof count) return;
   const auto job = connection.second_client()->get(request.name);
@@ -260,6 +260,7 @@ class Follower {
       if (left_ || (job && is_whole(*job))) return end(std::move(job));
       if (!job && job.error().code != base::ErrorCode::kUnavailable) return job.error();
       MUSTER_CHECK(come_back());
+      if (left_) return end(std::move(job));
       cursor_.restart();
     }
   }
@@ -366,7 +367,7 @@ class Follower {
   bool on_wake() {
     tell_what_was_folded();
     print_what_was_held();
-    waiting_.look(connection_, request_);
+    waiting_.check(connection_, request_);
     if (!output_error_) print_held(PacedOutput::kTerminalPiece);
     if (!check_output(output_.write_some(!held_.empty()))) return false;
     while (interrupts_.take()) {
@@ -421,7 +422,7 @@ class Follower {
 
   Result<FollowEnd> end(Result<job::Job> job) {
     if (!output_error_) {
-      // After Ctrl-C, the terminal need not take the rest.
+      // After Ctrl-C, the held lines are dropped.
       if (!left_) print_held(kEverything);
       fold_.tell(output_.buffer());
       printer_.finish(output_.buffer());
@@ -436,11 +437,17 @@ class Follower {
     return result;
   }
 
-  /// Reconnects; starts a local server if necessary.
+  /// Reconnects, unless the user leaves; starts a local server if necessary.
   Result<void> come_back() {
     if (!output_error_) print_held(kEverything);
     static_cast<void>(output_.flush());
-    MUSTER_CHECK(connection_.come_back());
+    while (true) {
+      MUSTER_TRY(const bool is_back, connection_.come_back(interrupts_.fd()));
+      if (is_back) break;
+      while (interrupts_.take()) {
+        if (!on_interrupt()) return {};
+      }
+    }
     if (interruptions_ > 0 || output_error_) ask_to_stop();
     return {};
   }
@@ -460,7 +467,7 @@ class Follower {
   bool fold_timer_set_ = false;
   base::UniqueFd hold_timer_;
   bool hold_timer_set_ = false;
-  WaitingWord waiting_;
+  WaitNotice waiting_;
   base::UniqueFd wake_fd_;
   LogCursor cursor_;
   std::optional<base::Error> output_error_;  ///< if set, nothing more is printed
@@ -469,12 +476,12 @@ class Follower {
   int interruptions_ = 0;
 };
 
-void show_detached(const std::string& name) {
-  // The terminal has just shown "^C".
-  if (terminal_of(STDERR_FILENO).is_terminal) std::cerr << '\n';
-  std::cerr << "muster: detached; job '" << name << "' continues\n"
-            << "  follow it again: muster logs -f " << name << "\n"
-            << "  stop it: muster stop " << name << std::endl;
+void show_detached(const FollowRequest& request, const std::string& project) {
+  const std::string task = request.query.task ? "/" + *request.query.task : "";
+  const std::string flag = project.empty() ? "" : " --project " + project;
+  std::cerr << "muster: detached; job '" << request.name << "' continues\n"
+            << "  follow it again: muster logs -f " << request.name << task << flag << "\n"
+            << "  stop it: muster stop " << request.name << flag << std::endl;
 }
 
 }  // namespace
@@ -490,15 +497,17 @@ Result<FollowEnd> follow(Connection& connection, Interrupts& interrupts,
   return Follower(connection, interrupts, request).run();
 }
 
-int report_end(const FollowEnd& end, const std::string& name, OnInterrupt meaning) {
+int report_end(const FollowEnd& end, const FollowRequest& request, const std::string& project) {
   if (end.how == FollowEnd::How::kPipeClosed) return kExitBrokenPipe;
   if (end.how == FollowEnd::How::kInterrupted) {
-    show_detached(name);
+    // The terminal has just shown "^C".
+    if (terminal_of(STDERR_FILENO).is_terminal) std::cerr << '\n';
+    if (!job::is_final(end.job.phase)) show_detached(request, project);
     return kExitInterrupted;
   }
   const std::string text = failure_text(end.job) + job_row(end.job, base::SystemClock().now());
   std::cerr << (terminal_of(STDERR_FILENO).is_terminal ? safe_lines(text) : text) << std::flush;
-  const bool stopped_here = meaning == OnInterrupt::kStop && end.stop_asked;
+  const bool stopped_here = request.on_interrupt == OnInterrupt::kStop && end.stop_asked;
   if (stopped_here && end.job.phase == job::Phase::kStopped) return kExitInterrupted;
   return exit_code_of(end.job);
 }

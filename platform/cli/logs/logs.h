@@ -44,7 +44,7 @@ Command logs_command();
 // rank of a task in an attempt) always come in the same order, so they are counted, and the same
 // number is skipped.
 //
-// WaitingWord prints on standard error why a followed job prints nothing yet.
+// WaitNotice prints on standard error why a followed job prints nothing yet.
 //
 // Not thread-safe.
 
@@ -82,15 +82,15 @@ class LogCursor {
 
 struct FollowRequest;
 
-class WaitingWord {
+class WaitNotice {
  public:
-  WaitingWord();
+  WaitNotice();
 
   /// Readable when the next check is due.
   int fd() const { return timer_.get(); }
 
   /// Checks the job, if a check is due, with its own client.
-  void look(const Connection& connection, const FollowRequest& request);
+  void check(const Connection& connection, const FollowRequest& request);
 
   /// Stops checking: the job has printed something, or the message is no longer needed.
   void done() { timer_.reset(); }
@@ -133,7 +133,8 @@ struct FollowEnd {
     kPipeClosed,   ///< the reader of the output is gone
   };
   How how = How::kEnded;
-  job::Job job;             ///< set with kEnded
+  /// Set with kEnded; with kInterrupted if the server still answered.
+  job::Job job;
   bool stop_asked = false;  ///< Ctrl-C asked the server to stop the job
   bool has_output = false;  ///< a record was received
 };
@@ -146,10 +147,10 @@ Result<FollowEnd> follow(Connection& connection, Interrupts& interrupts,
                          const FollowRequest& request);
 
 /// "no line of 'dist' matches --rank 5"; empty if the query selects all lines, or asks for none.
-std::string nothing_word(const std::string& name, const job::LogQuery& query);
+std::string no_match_text(const std::string& name, const job::LogQuery& query);
 
 /// Prints it on standard error, with advice.
-void tell_of_nothing(const FollowRequest& request);
+void report_no_match(const FollowRequest& request);
 
 /// How following ends after `error` of PacedOutput. Errors: kInternal: the output cannot be written.
 Result<FollowEnd::How> end_by_output(base::Error error);
@@ -160,7 +161,8 @@ Result<FollowEnd::How> end_by_output(base::Error error);
 Result<int> follow_array(Connection& connection, Interrupts& interrupts,
                          const FollowRequest& request);
 
-/// Prints the result on standard error, and returns the exit code. `meaning`: as in the request.
-int report_end(const FollowEnd& end, const std::string& name, OnInterrupt meaning);
+/// Prints the result on standard error, and returns the exit code. `project`: the value of --project
+/// for the commands that are suggested, or empty.
+int report_end(const FollowEnd& end, const FollowRequest& request, const std::string& project);
 
 }  // namespace muster::cli::logs

@@ -113,16 +113,16 @@ TEST(LogCursor, RemembersBytesAfterAPositionThatIsReachedAgain) {
 }
 
 TEST(NothingWord, NamesTheFlagsThatNoLineMatches) {
-  EXPECT_EQ(nothing_word("dist", {.rank = 5}), "no line of 'dist' matches --rank 5");
-  EXPECT_EQ(nothing_word("dist", {.task = "worker-1",
-                                  .grep = "loss",
-                                  .since = base::Time(std::chrono::seconds(1'700'000'000)),
-                                  .tail = 10,
-                                  .attempt = 2}),
+  EXPECT_EQ(no_match_text("dist", {.rank = 5}), "no line of 'dist' matches --rank 5");
+  EXPECT_EQ(no_match_text("dist", {.task = "worker-1",
+                                   .grep = "loss",
+                                   .since = base::Time(std::chrono::seconds(1'700'000'000)),
+                                   .tail = 10,
+                                   .attempt = 2}),
             "no line of 'dist' matches --task worker-1 --attempt 2 --grep 'loss' --since "
             "2023-11-14T22:13:20Z");
-  EXPECT_EQ(nothing_word("dist", {.tail = 10}), "") << "the job has printed nothing";
-  EXPECT_EQ(nothing_word("dist", {.rank = 5, .tail = 0}), "");
+  EXPECT_EQ(no_match_text("dist", {.tail = 10}), "") << "the job has printed nothing";
+  EXPECT_EQ(no_match_text("dist", {.rank = 5, .tail = 0}), "");
 }
 
 }  // namespace

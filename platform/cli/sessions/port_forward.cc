@@ -181,7 +181,8 @@ class Forwarding {
       if (left_) return kExitInterrupted;
       if (ended && *ended) return tell_end(**ended);
       if (!ended && ended.error().code != ErrorCode::kUnavailable) return ended.error();
-      MUSTER_CHECK(connection_.come_back());
+      MUSTER_TRY(const bool is_back, connection_.come_back(interrupts_.fd()));
+      if (!is_back) return kExitInterrupted;
     }
   }
 

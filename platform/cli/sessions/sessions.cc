@@ -147,7 +147,7 @@ std::string again(const std::string& verb, const SessionTarget& target) {
   return "muster " + verb + " " + target.job.spec.name + task;
 }
 
-int left(const SessionTarget& target) {
+int report_detached(const SessionTarget& target) {
   // Ends the line of the terminal's last echo.
   std::cerr << "\n";
   say("detached from job '" + target.job.spec.name +
@@ -168,20 +168,19 @@ Result<int> show_log(Connection& connection, const AttachCommand& command,
       logs::follow(connection, interrupts,
                    {.name = target.job.spec.name, .query = query, .look = {.prefix = false}}));
   if (end.how == logs::FollowEnd::How::kPipeClosed) return kExitBrokenPipe;
-  if (end.how == logs::FollowEnd::How::kInterrupted) return left(target);
+  if (end.how == logs::FollowEnd::How::kInterrupted) return report_detached(target);
   std::cerr << failure_text(end.job) << std::flush;
   return cli::exit_code_of(end.job);
 }
 
 /// Prints the output from before the user attached. If the user attaches in the middle of a line,
 /// part of it may be printed twice; nothing is lost.
-Result<void> show_past(Connection& connection, const SessionTarget& target) {
+Result<logs::FollowEnd::How> show_past(Connection& connection, const SessionTarget& target) {
   Interrupts interrupts;
   const logs::FollowRequest past{
       .name = target.job.spec.name, .query = {.task = target.task.name}, .look = {.prefix = false}};
   MUSTER_TRY(const logs::FollowEnd end, logs::follow(connection, interrupts, past));
-  if (end.how == logs::FollowEnd::How::kEnded) return {};
-  return base::Error{.code = ErrorCode::kUnavailable, .what = "interrupted"};
+  return end.how;
 }
 
 std::string greeting(const AttachCommand& command, const SessionTarget& target, bool terminal) {
@@ -190,8 +189,8 @@ std::string greeting(const AttachCommand& command, const SessionTarget& target, 
          keys + " detaches";
 }
 
-Result<int> sit_before(Connection& connection, const AttachCommand& command,
-                       const SessionTarget& target) {
+Result<int> connect_terminal(Connection& connection, const AttachCommand& command,
+                             const SessionTarget& target) {
   const auto socket = connection.call([&](api::Client& client) {
     return client.attach(target.job.spec.name, {.task = target.task.name});
   });
@@ -202,16 +201,23 @@ Result<int> sit_before(Connection& connection, const AttachCommand& command,
       .input = !command.no_stdin,
       .detach_keys = types ? command.detach_keys : "",
       .greeting = greeting(command, target, types && target.job.spec.terminal)};
-  if (command.from_start) MUSTER_CHECK(show_past(connection, target));
+  if (command.from_start) {
+    MUSTER_TRY(const auto past, show_past(connection, target));
+    if (past == logs::FollowEnd::How::kPipeClosed) return kExitBrokenPipe;
+    if (past == logs::FollowEnd::How::kInterrupted) {
+      report_detached(target);
+      return kExitInterrupted;
+    }
+  }
   MUSTER_TRY(const SessionEnd end, run_session(**socket, options));
   if (end.how == SessionEnd::How::kServerGone) {
     return base::Error{.code = ErrorCode::kUnavailable,
                        .what = "lost the connection to the server; the job continues: " +
                                again("attach", target) + " attaches again"};
   }
-  if (end.how == SessionEnd::How::kDetached) return left(target);
+  if (end.how == SessionEnd::How::kDetached) return report_detached(target);
   if (end.how == SessionEnd::How::kInterrupted) {
-    left(target);
+    report_detached(target);
     return exit_code_of(end);
   }
   const bool has_failed = end.how == SessionEnd::How::kExited && !end.exit.succeeded();
@@ -237,9 +243,9 @@ Result<int> execute(const AttachCommand& command, const Hooks& hooks) {
              await_running(connection, command.name, command.task, command.wait));
   if (!target) return kExitInterrupted;
   const job::JobSpec& spec = target->job.spec;
-  const bool can_be_talked_to = target->is_leader() && (spec.input || spec.terminal);
-  if (!can_be_talked_to) return show_log(connection, command, *target);
-  return sit_before(connection, command, *target);
+  const bool accepts_input = target->is_leader() && (spec.input || spec.terminal);
+  if (!accepts_input) return show_log(connection, command, *target);
+  return connect_terminal(connection, command, *target);
 }
 
 namespace {

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include "api/terminal.h"
 #include "base/files.h"
@@ -104,9 +105,9 @@ constexpr size_t kInputBufferBytes = 64 << 10;
 /// One descriptor for input and signals. While it exists, the watched signals have no other effect,
 /// and a closed pipe is an error of write() instead of SIGPIPE, which would end this process without
 /// restoring the terminal.
-class Happenings {
+class InputAndSignals {
  public:
-  explicit Happenings(bool input) {
+  explicit InputAndSignals(bool input) {
     sigset_t signals;
     sigemptyset(&signals);
     for (const int signal : {SIGWINCH, SIGINT, SIGTERM}) sigaddset(&signals, signal);
@@ -122,9 +123,9 @@ class Happenings {
       watch(always_.get());
     }
   }
-  Happenings(const Happenings&) = delete;
-  Happenings& operator=(const Happenings&) = delete;
-  ~Happenings() {
+  InputAndSignals(const InputAndSignals&) = delete;
+  InputAndSignals& operator=(const InputAndSignals&) = delete;
+  ~InputAndSignals() {
     while (take_signal()) continue;
     ::sigaction(SIGPIPE, &pipe_before_, nullptr);
     pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
@@ -148,11 +149,13 @@ class Happenings {
     return false;
   }
 
-  void forget_input() {
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, always_ ? always_.get() : STDIN_FILENO, nullptr);
-  }
+  void stop_watching_input() { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, input_fd(), nullptr); }
+
+  void watch_input_again() { watch(input_fd()); }
 
  private:
+  int input_fd() const { return always_ ? always_.get() : STDIN_FILENO; }
+
   bool watch(int fd) {
     epoll_event event{};
     event.events = EPOLLIN;
@@ -171,13 +174,12 @@ class Happenings {
 class Session {
  public:
   Session(http::WebSocketClient& socket, const SessionOptions& options)
-      : socket_(socket),
-        options_(options),
-        happenings_(options.input),
-        keys_(options.detach_keys) {}
+      : socket_(socket), options_(options), events_(options.input), keys_(options.detach_keys) {}
 
   Result<SessionEnd> run() {
-    const http::Wake wake{.fd = happenings_.fd(), .on_wake = [this] { return heed(); }};
+    const http::Wake wake{.fd = events_.fd(), .on_wake = [this] { return handle_events(); }};
+    // Output and signals are handled even if the program reads no input.
+    socket_.queue_messages([this] { resume_input(); });
     tell_size();  // the size may have changed before the signal was watched
     if (auto greeted = greet(); !greeted) return not_shown(std::move(greeted).error());
     while (true) {
@@ -202,12 +204,12 @@ class Session {
   }
 
   /// False: leave. Failures of sending are visible in the messages received later.
-  bool heed() {
-    while (const int signal = happenings_.take_signal()) {
+  bool handle_events() {
+    while (const int signal = events_.take_signal()) {
       if (signal != SIGWINCH) return leave(How::kInterrupted, signal);
       tell_size();
     }
-    return !happenings_.has_input() || pass_input();
+    return !events_.has_input() || pass_input();
   }
 
   bool leave(How how, int signal = 0) {
@@ -228,15 +230,24 @@ class Session {
     if (count > 0) return pass({buffer.data(), static_cast<size_t>(count)});
     // A terminal in raw mode reports no end of input unless it was closed.
     if (options_.terminal && has_terminal_) return leave(How::kInterrupted, SIGHUP);
-    happenings_.forget_input();
+    has_input_ = false;
+    events_.stop_watching_input();
     send(api::CloseInput{});
     return true;
+  }
+
+  void resume_input() {
+    if (std::exchange(input_paused_, false) && has_input_) events_.watch_input_again();
   }
 
   bool pass(std::string_view typed) {
     const std::string passed = keys_.pass(typed);
     if (!passed.empty()) {
       [[maybe_unused]] const auto sent = socket_.send(WebSocket::Kind::kBinary, passed);
+      if (socket_.waiting() > WebSocket::kHigh) {
+        input_paused_ = true;
+        events_.stop_watching_input();
+      }
     }
     return !keys_.found() || leave(How::kDetached);
   }
@@ -279,7 +290,9 @@ class Session {
 
   http::WebSocketClient& socket_;
   const SessionOptions& options_;
-  Happenings happenings_;
+  InputAndSignals events_;
+  bool has_input_ = true;      ///< the input has not ended
+  bool input_paused_ = false;  ///< until the server has taken what was read
   DetachKeys keys_;
   // Determined once, because isatty() fails after the terminal has closed.
   const bool has_terminal_ = ::isatty(STDIN_FILENO) == 1;

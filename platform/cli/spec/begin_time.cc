@@ -106,7 +106,7 @@ std::optional<base::Time> local_begin(std::string_view text, base::Time now) {
   const auto time = day_time_of(text.substr(kDate + 1));
   if (!time || !read_date(text.substr(0, kDate), day)) return std::nullopt;
   const auto instant = instant_of(day, *time);
-  // 31 April is 1 May by now.
+  // mktime() has normalised 31 April to 1 May.
   if (!instant || local_time(*instant).tm_mon != day.tm_mon) return std::nullopt;
   return instant;
 }

@@ -21,18 +21,19 @@ namespace {
 
 constexpr const char* kNothing = "No data found";
 
-/// Asks on a terminal; every answer except yes means no. Without a terminal, prints how to list the
-/// rest.
-Result<bool> wants_more(size_t next_offset) {
+/// Asks on a terminal; every answer except yes means no; nothing: Ctrl-C, or the end of the input.
+/// Without a terminal, prints how to list the rest.
+Result<std::optional<bool>> wants_more(size_t next_offset) {
   if (::isatty(STDIN_FILENO) != 1) {
     note("there are more; list them with: --offset " + std::to_string(next_offset));
-    return false;
+    return std::optional(false);
   }
   cli::Interrupts interrupts;
   MUSTER_TRY(
       const auto answer,
       cli::ask(STDIN_FILENO, "Do you want to continue? [y/N]: ", cli::Echo::kOn, interrupts));
-  return answer == "y" || answer == "Y" || answer == "yes";
+  if (!answer) return std::optional<bool>();
+  return std::optional(*answer == "y" || *answer == "Y" || *answer == "yes");
 }
 
 Result<int> show_pages(JobPages& pages, size_t limit, size_t offset) {
@@ -44,8 +45,9 @@ Result<int> show_pages(JobPages& pages, size_t limit, size_t offset) {
     MUSTER_TRY(const bool has_more, pages.has_more());
     if (!has_more) return cli::kExitDone;
     offset += jobs.size();
-    MUSTER_TRY(const bool goes_on, wants_more(offset));
-    if (!goes_on) return cli::kExitDone;
+    MUSTER_TRY(const std::optional<bool> goes_on, wants_more(offset));
+    if (!goes_on) return cli::kExitInterrupted;
+    if (!*goes_on) return cli::kExitDone;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -39,16 +40,27 @@ Result<int> create_project(Invocation& invocation) {
   const std::string said = required(invocation, "--name", "give a name");
   // Gradient accepts any text; here, a project's name is its ID and part of paths.
   const std::string name = job_name_of(said);
-  return with_server(invocation, "Failed to create resource: ", "Project",
-                     [&](cli::Connection& connection) -> Result<int> {
-                       note_what_is_not_kept(invocation);
-                       // Not repeated after a lost reply: the second request would be answered with
-                       // a conflict.
-                       MUSTER_TRY(const job::ProjectStatus made,
-                                  connection.client().create_project(name, {}));
-                       MUSTER_CHECK(print_line("Project created with ID: " + made.project.name));
-                       return cli::kExitDone;
-                     });
+  const bool has_letter = std::any_of(said.begin(), said.end(), [](char letter) {
+    const auto byte = static_cast<unsigned char>(letter);
+    return byte < 0x80 && std::isalnum(byte) != 0;
+  });
+  if (!said.empty() && !has_letter) {
+    invocation.reader.fault("--name",
+                            "has no letter a-z or digit, of which a project's ID consists");
+  }
+  return with_server(
+      invocation, "Failed to create resource: ", "Project",
+      [&](cli::Connection& connection) -> Result<int> {
+        note_what_is_not_kept(invocation);
+        // Not repeated after a lost reply: the second request would be answered with
+        // a conflict.
+        MUSTER_TRY(const job::ProjectStatus made, connection.client().create_project(name, {}));
+        MUSTER_CHECK(print_line("Project created with ID: " + made.project.name));
+        if (name != said) {
+          note("in other commands, name the project '" + name + "', not '" + said + "'");
+        }
+        return cli::kExitDone;
+      });
 }
 
 Result<int> list_projects(Invocation& invocation) {
@@ -236,7 +248,7 @@ Result<int> list_artifacts(Invocation& invocation) {
   return with_server(invocation, kFetch, "Job", [&](cli::Connection& connection) -> Result<int> {
     MUSTER_TRY(const api::ArtifactPage page,
                cli::files::all_artifacts(connection, id, {.prefix = prefix}));
-    if (page.artifacts.empty()) {
+    if (page.artifacts.empty() && !page.truncated) {
       MUSTER_CHECK(print_line("No artifacts found"));
       return cli::kExitDone;
     }
@@ -250,6 +262,7 @@ Result<int> list_artifacts(Invocation& invocation) {
       table.add(row);
     }
     MUSTER_CHECK(cli::show(table.to_string()));
+    if (page.truncated) return cli::files::unlistable_artifacts(id);
     return cli::kExitDone;
   });
 }

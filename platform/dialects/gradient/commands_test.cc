@@ -2,6 +2,9 @@
 #include "dialects/gradient/commands.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
 
 #include "base/files.h"
 #include "dialects/gradient/gradient_fixture.h"
@@ -360,6 +363,22 @@ TEST_F(GradientCli, StreamsMetricsUntilTheExperimentEnds) {
             "+-------------------+---------------+-------------+\n");
 }
 
+TEST_F(GradientCli, AStreamOfMetricsEndsWhenItsOutputIsClosed) {
+  serve({.jobs = {job_at(1, "a", Phase::kSucceeded)}, .metrics = measured()});
+  const base::UniqueFd before(::dup(STDOUT_FILENO));
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  ::close(ends[0]);
+  ::dup2(ends[1], STDOUT_FILENO);
+  ::close(ends[1]);
+
+  const int code = gradient::run({"experiments", "metrics", "stream", "--id", "a"},
+                                 {.serve = {}, .version = "1"});
+
+  ::dup2(before.get(), STDOUT_FILENO);
+  EXPECT_EQ(code, 141);
+}
+
 TEST_F(GradientCli, ReportsFaultsOfMetricsFlags) {
   const cli::Outcome outcome = gradient({"experiments", "metrics", "get", "--start", "yesterday"});
   EXPECT_EQ(outcome.code, 2);
@@ -375,7 +394,9 @@ TEST_F(GradientCli, CreatesListsAndDeletesProjects) {
   const cli::Outcome made = gradient(
       {"projects", "create", "--name", "My Project", "--repositoryUrl", "https://x.org/y"});
   EXPECT_EQ(made.out, "Project created with ID: my-project\n") << made.err;
-  EXPECT_EQ(made.err, "--repositoryUrl has no effect\n");
+  EXPECT_EQ(made.err,
+            "--repositoryUrl has no effect\n"
+            "in other commands, name the project 'my-project', not 'My Project'\n");
   EXPECT_NE(gradient({"projects", "list"}).out.find("| my-project | my-project | None "),
             std::string::npos);
   EXPECT_NE(gradient({"projects", "details", "--id", "my-project"}).out.find("| my-project |"),
@@ -384,6 +405,10 @@ TEST_F(GradientCli, CreatesListsAndDeletesProjects) {
   EXPECT_EQ(gradient({"projects", "delete", "--id", "my-project"}).err,
             "Failed to delete resource: Project not found\nObject not found\n");
   EXPECT_EQ(gradient({"projects", "create"}).code, 2);
+  const cli::Outcome nameless = gradient({"projects", "create", "--name", "会計"});
+  EXPECT_EQ(nameless.code, 2);
+  EXPECT_NE(nameless.err.find("--name has no letter a-z or digit"), std::string::npos)
+      << nameless.err;
 }
 
 TEST_F(GradientCli, ListsClustersAndMachineTypes) {

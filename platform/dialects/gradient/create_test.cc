@@ -170,6 +170,37 @@ TEST_F(GradientCreate, CtrlCLeavesAFollowedExperiment) {
             "  stop it: gradient experiments stop --id id-one\n");
 }
 
+job::Job old_experiment(job::Phase phase) {
+  job::Job job{.id = "eold", .spec = {.name = "old"}, .phase = phase};
+  job.tasks = job::tasks_of(job.spec);
+  return job;
+}
+
+TEST_F(GradientCreate, CtrlCInTheLogOfAnEndedExperimentSuggestsNothing) {
+  constexpr int kLines = 5000;  // more than one read, so that the signal is seen before the end
+  serve({.records = lines_of_tasks(std::vector<std::string>(kLines, "main")),
+         .signal = SIGINT,
+         .jobs = {old_experiment(job::Phase::kSucceeded)}});
+
+  const cli::Outcome outcome =
+      gradient({"experiments", "logs", "--id", "eold", "--follow", "true"});
+
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(GradientCreate, SuggestedCommandsNameTheTask) {
+  serve({.signal = SIGINT, .runs_on = true, .jobs = {old_experiment(job::Phase::kRunning)}});
+
+  const cli::Outcome outcome = gradient({"jobs", "logs", "--id", "eold/main", "--follow", "true"});
+
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_NE(
+      outcome.err.find("  follow it again: gradient jobs logs --id eold/main --follow true\n"),
+      std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(GradientCreate, ExperimentsMayHaveEqualNames) {
   serve({.unique_names = true});
 

@@ -161,18 +161,20 @@ class LineHead {
   uint64_t line_ = 0;
 };
 
-void show_detached(const std::string& id) {
-  // The terminal has just shown "^C".
-  if (cli::terminal_of(STDERR_FILENO).is_terminal) std::cerr << '\n';
-  note("gradient: detached; experiment '" + id + "' continues\n" +
-       "  follow it again: gradient experiments logs --id " + id + " --follow true\n" +
-       "  stop it: gradient experiments stop --id " + id);
+void show_detached(const std::string& id, const std::optional<std::string>& task) {
+  const std::string logs =
+      task ? "jobs logs --id " + id + "/" + *task : "experiments logs --id " + id;
+  note("gradient: detached; experiment '" + id + "' continues\n" + "  follow it again: gradient " +
+       logs + " --follow true\n" + "  stop it: gradient experiments stop --id " + id);
 }
 
-int report(const cli::logs::FollowEnd& end, const std::string& id) {
+int report(const cli::logs::FollowEnd& end, const std::string& id,
+           const std::optional<std::string>& task) {
   if (end.how == cli::logs::FollowEnd::How::kPipeClosed) return cli::kExitBrokenPipe;
   if (end.how == cli::logs::FollowEnd::How::kInterrupted) {
-    show_detached(id);
+    // The terminal has just shown "^C".
+    if (cli::terminal_of(STDERR_FILENO).is_terminal) std::cerr << '\n';
+    if (!job::is_final(end.job.phase)) show_detached(id, task);
     return cli::kExitInterrupted;
   }
   const std::string text = cli::failure_text(for_gradient(end.job), kProgram);
@@ -199,7 +201,7 @@ Result<int> follow_logs(cli::Connection& connection, const std::string& id,
       .program = kProgram,
       .commands = kWords};
   MUSTER_TRY(const cli::logs::FollowEnd end, cli::logs::follow(connection, interrupts, request));
-  return report(end, job.id);
+  return report(end, job.id, task);
 }
 
 }  // namespace muster::dialects::gradient

@@ -354,7 +354,13 @@ class MetricsStream {
     while (true) {
       // Reads the job first: if it has ended, the values read afterwards are complete.
       MUSTER_TRY(const job::Job job, get_job(connection_, id_));
-      MUSTER_CHECK(show_values(job));
+      MUSTER_TRY(const std::string table, table_of_values(job));
+      if (auto written = print(table); !written) {
+        base::Error error = std::move(written).error();
+        if (error.code == base::ErrorCode::kUnavailable) return cli::kExitBrokenPipe;
+        error.code = base::ErrorCode::kInternal;  // the server refused nothing
+        return error;
+      }
       if (job::is_final(job.phase)) return cli::kExitDone;
       MUSTER_TRY(const bool goes_on, wait());
       if (!goes_on) return cli::kExitInterrupted;
@@ -362,17 +368,32 @@ class MetricsStream {
   }
 
  private:
-  Result<void> show_values(const job::Job& job) {
+  Result<std::string> table_of_values(const job::Job& job) {
     const job::MetricQuery query{.metrics = metrics_behind(query_.metrics), .last = true};
     MUSTER_TRY(const Series series, read_series(connection_, job.id, query));
-    const std::string text =
-        metrics_table(job, query_.metrics, as_gradient_has_it(query_.metrics, series)).to_string();
-    std::string back;
-    if (lines_ > 0 && cli::terminal_of(STDOUT_FILENO).is_terminal) {
-      back = "\x1b[" + std::to_string(lines_) + "A\x1b[J";
-    }
+    return metrics_table(job, query_.metrics, as_gradient_has_it(query_.metrics, series))
+        .to_string();
+  }
+
+  Result<void> print(const std::string& table) {
+    if (!cli::terminal_of(STDOUT_FILENO).is_terminal) return base::write_all(STDOUT_FILENO, table);
+    const std::string text = fitting(table, cli::screen_size());
+    const std::string back =
+        lines_ > 0 ? "\x1b[" + std::to_string(lines_) + "A\x1b[J" : std::string();
     lines_ = std::count(text.begin(), text.end(), '\n');
     return base::write_all(STDOUT_FILENO, back + text);
+  }
+
+  /// The part of the table that the next one can overwrite: each line takes one row of the terminal,
+  /// and no line leaves the terminal at the top.
+  static std::string fitting(std::string_view table, const cli::ScreenSize& size) {
+    std::string text;
+    for (size_t row = 1; row < size.rows && !table.empty(); ++row) {
+      const size_t end = std::min(table.find('\n'), table.size());
+      text += cli::cut_to_width(table.substr(0, end), size.columns) + "\n";
+      table.remove_prefix(std::min(end + 1, table.size()));
+    }
+    return text;
   }
 
   /// Waits until the next table is due or the experiment has ended. False: Ctrl-C.

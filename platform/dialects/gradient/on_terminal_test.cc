@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <functional>
 #include <thread>
 
 #include "base/files.h"
 #include "cli/common/test_terminal.h"
+#include "cli/connection/connection.h"
 #include "dialects/gradient/commands.h"
 #include "dialects/gradient/gradient_fixture.h"
 
@@ -56,6 +59,53 @@ TEST_F(OnTerminal, AListingContinuesAsLongAsTheUserConfirms) {
   EXPECT_NE(outcome.out.find("| job-2 |"), std::string::npos);
   EXPECT_EQ(outcome.out.find("| job-1 |"), std::string::npos);
   EXPECT_EQ(count_of("GET /v1/jobs"), 2);
+}
+
+TEST_F(OnTerminal, AnInterruptedQuestionHasACodeOfItsOwn) {
+  serve({.jobs = {job_at(1, "a", job::Phase::kRunning), job_at(2, "b", job::Phase::kRunning)}});
+  type_on_keyboard("\x04");  // the end of the input
+
+  EXPECT_EQ(gradient({"experiments", "list", "--limit", "1"}).code, 130);
+}
+
+TEST_F(OnTerminal, ATableOfMetricsOverwritesTheOneBefore) {
+  serve({.runs_on = true,
+         .jobs = {job_at(1, "a", job::Phase::kRunning)},
+         .metrics = {{.metric = "cpu_percent", .task = "main", .points = {{.value = 93}}}}});
+  cli::TestTerminal narrow({.ws_row = 4, .ws_col = 40, .ws_xpixel = 0, .ws_ypixel = 0});
+  // Ends the experiment when the values of the first table are read.
+  std::atomic<bool> has_ended = false;
+  const auto has_read_values = [&] {
+    const auto requests = server_->requests();
+    return std::any_of(requests.begin(), requests.end(), [](const std::string& request) {
+      return request.starts_with("GET /v1/jobs/ea/metrics");
+    });
+  };
+  std::thread person([&] {
+    while (!has_ended && !has_read_values()) std::this_thread::yield();
+    auto connection = cli::connect({.serve = {}, .version = "1"});
+    ASSERT_TRUE(connection);
+    EXPECT_TRUE(connection->client().stop("ea", true));
+  });
+  const base::UniqueFd before(::dup(STDOUT_FILENO));
+  ::dup2(narrow.fd(), STDOUT_FILENO);
+  const int code =
+      gradient::run({"experiments", "metrics", "stream", "--id", "a", "--metric", "cpuPercentage",
+                     "--metric", "memoryUsage", "--metric", "gpuTemp"},
+                    {.serve = {}, .version = "1"});
+  ::dup2(before.get(), STDOUT_FILENO);
+  has_ended = true;
+  person.join();
+
+  EXPECT_EQ(code, 0);
+  const std::string shown = narrow.output();
+  const std::string back = "\x1b[3A\x1b[J";  // three of the four rows are used
+  const size_t second = shown.find(back);
+  ASSERT_NE(second, std::string::npos) << shown;
+  const std::string first = shown.substr(0, second);
+  EXPECT_EQ(shown, first + back + first);
+  EXPECT_EQ(first.find("\r\n"), 40U) << first;
+  EXPECT_EQ(first.size(), 3 * (40 + 2U)) << first;
 }
 
 TEST_F(OnTerminal, ACompleteListingAsksNothing) {

@@ -237,10 +237,16 @@ Error nothing_printed_yet(const job::Job& job) {
 }
 
 Error start_timed_out(const job::Job& job) {
-  return {.code = ErrorCode::kTimeout,
-          .what = "Timeout waiting for job to start running",
-          .advice = "it is " + status_of(job) + words::after_colon(job.reason, kWords) +
-                    "; it keeps waiting: runai attach " + job.spec.name};
+  return {
+      .code = ErrorCode::kTimeout,
+      .what = "Timeout waiting for job to start running",
+      .advice = "it is " + status_of(job) + words::after_colon(job.reason, kWords) +
+                "; it keeps waiting: " + command_for("attach", job.spec.name, job.spec.project)};
+}
+
+std::string command_for(const std::string& verb, const std::string& job,
+                        const std::string& project) {
+  return "runai " + verb + " " + job + " -p " + project;
 }
 
 Error not_here(const std::string& what, const std::string& advice) {

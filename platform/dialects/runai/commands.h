@@ -141,6 +141,9 @@ base::Error pod_not_running(const job::Job& job, const job::Task& task);
 /// No task of the job was ever started, so there is no output.
 base::Error nothing_printed_yet(const job::Job& job);
 base::Error start_timed_out(const job::Job& job);
+/// "runai attach dist -p team-a", for messages.
+std::string command_for(const std::string& verb, const std::string& job,
+                        const std::string& project);
 /// The error for a feature of Run:AI that Muster lacks. `advice` names a replacement.
 base::Error not_here(const std::string& what, const std::string& advice);
 /// The note that a pod's program has no terminal.

@@ -1,15 +1,23 @@
 // list jobs, list nodes, describe node.
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <iostream>
+#include <iterator>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "api/cluster_wire.h"
+#include "api/job_query.h"
+#include "api/job_rows.h"
 #include "api/wire.h"
 #include "base/units.h"
 #include "cli/common/output.h"
 #include "cli/connection/connection.h"
+#include "cli/jobs/arrays.h"
 #include "cli/logs/logs.h"
 #include "dialects/runai/cluster_views.h"
 #include "dialects/runai/commands.h"
@@ -99,7 +107,6 @@ Result<int> top_jobs_command(Invocation& invocation) {
 namespace {
 
 using base::ErrorCode;
-using Names = std::vector<std::string>;
 
 /// Reports a fault if the command line has neither names nor --all, or both.
 void check_names(Invocation& invocation) {
@@ -111,21 +118,65 @@ void check_names(Invocation& invocation) {
   if (all && named) invocation.reader.fault("--all", "cannot be used with the names of jobs");
 }
 
-/// The given names without duplicates, or the jobs of the project that `is_meant` selects.
-Result<Names> names_meant(Invocation& invocation, cli::Connection& connection,
-                          bool (*is_meant)(const job::Job&)) {
-  Names names;
-  if (invocation.reader.has("--all")) {
-    MUSTER_TRY(const std::vector<job::Job> jobs, list_jobs(connection, project_of(invocation)));
-    for (const job::Job& job : jobs) {
-      if (is_meant(job)) names.push_back(job.spec.name);
-    }
-    return names;
-  }
+using Object = api::JobRow::Object;
+
+/// A job, an array or a sweep that a command acts on.
+struct Target {
+  std::string name;
+  std::string key;  ///< its name or id
+  std::optional<Object>
+      object;  ///< nothing: unknown; in the order of the lookup: job, array, sweep
+};
+
+/// The given names without duplicates.
+std::vector<Target> named_targets(const Invocation& invocation) {
+  std::vector<Target> targets;
+  std::set<std::string> seen;
   for (const std::string& name : invocation.arguments.names) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (seen.insert(name).second) targets.push_back({.name = name, .key = name, .object = {}});
   }
-  return names;
+  return targets;
+}
+
+/// The jobs, arrays and sweeps of a project by name, without the members of arrays and the trials of
+/// sweeps.
+Result<std::vector<api::JobRow>> top_rows(cli::Connection& connection, const std::string& project) {
+  std::vector<api::JobRow> rows;
+  api::JobQuery query{.project = project, .limit = api::kMostJobs, .top = true};
+  do {
+    auto page = connection.call([&](api::Client& client) { return client.list_rows(query); });
+    if (!page && page.error().code == ErrorCode::kNotFound) return no_such_project(project);
+    if (!page) return std::move(page).error();
+    std::move(page->rows.begin(), page->rows.end(), std::back_inserter(rows));
+    query.cursor = page->next;
+  } while (!query.cursor.empty());
+  std::erase_if(rows, [](const api::JobRow& row) { return row.object == Object::kSchedule; });
+  std::sort(rows.begin(), rows.end(), [](const api::JobRow& left, const api::JobRow& right) {
+    return left.name < right.name;
+  });
+  return rows;
+}
+
+struct Acts {
+  using Act = std::function<Result<void>(api::Client&)>;
+  Act on_job;
+  Act on_array;
+  Act on_sweep;
+};
+
+/// Performs the act for the kind of object that the target is, and returns this kind. kNotFound: there
+/// is no such object.
+Result<Object> act_on(cli::Connection& connection, const Target& target, const Acts& acts) {
+  const std::array<std::pair<Object, const Acts::Act*>, 3> all{{{Object::kJob, &acts.on_job},
+                                                                {Object::kArray, &acts.on_array},
+                                                                {Object::kSweep, &acts.on_sweep}}};
+  for (const auto& [object, act] : all) {
+    if (target.object && *target.object != object) continue;
+    auto done = connection.call(*act);
+    if (done) return object;
+    if (done.error().code != ErrorCode::kNotFound) return std::move(done).error();
+  }
+  return base::Error{.code = ErrorCode::kNotFound, .what = "there is no '" + target.name + "'"};
 }
 
 /// Prints failures; the code of the first failure becomes the exit code.
@@ -141,32 +192,45 @@ class Failures {
   int code_ = cli::kExitDone;
 };
 
-/// Ends jobs and removes them. All are asked to end before the first is awaited, so that deleting
-/// many jobs takes no longer than the slowest.
+/// Ends jobs, arrays and sweeps, and removes them. All are asked to end before the first is awaited, so
+/// that deleting many jobs takes no longer than the slowest.
 class Deletion {
  public:
   Deletion(cli::Connection& connection, std::string project)
       : connection_(connection), project_(std::move(project)) {}
 
-  Result<int> run(const Names& names) {
-    for (const std::string& name : names) stop(name);
+  Result<int> run(const std::vector<Target>& targets) {
+    for (const Target& target : targets) stop(target);
     if (!ending_.empty()) MUSTER_CHECK(await_ends());
-    for (const std::string& name : names) {
-      if (stopped_.contains(name)) MUSTER_CHECK(remove(name));
-    }
+    for (const Target& target : stopped_) MUSTER_CHECK(remove(target));
     return failures_.code();
   }
 
  private:
-  void stop(const std::string& name) {
-    const auto job =
-        connection_.call([&](api::Client& client) { return client.stop(name, false); });
-    if (!job) {
-      const bool is_missing = job.error().code == ErrorCode::kNotFound;
-      return failures_.add(is_missing ? no_such_job_to_delete(name, project_) : job.error());
+  void stop(Target target) {
+    const Acts acts{.on_job = [&](api::Client& client) -> Result<void> {
+                      MUSTER_TRY(const job::Job job, client.stop(target.key, false));
+                      if (!job::is_final(job.phase)) ending_.insert(job.spec.name);
+                      return {};
+                    },
+                    .on_array = [&](api::Client& client) -> Result<void> {
+                      MUSTER_CHECK(client.stop_array(target.key, false));
+                      return {};
+                    },
+                    .on_sweep = [&](api::Client& client) -> Result<void> {
+                      MUSTER_CHECK(client.change_sweep(target.key, "stop"));
+                      return {};
+                    }};
+    const auto object = act_on(connection_, target, acts);
+    if (!object) {
+      const bool is_missing = object.error().code == ErrorCode::kNotFound;
+      // Of all objects of the project, a missing one was removed by another client.
+      if (is_missing && target.object) return;
+      return failures_.add(is_missing ? no_such_job_to_delete(target.name, project_)
+                                      : object.error());
     }
-    stopped_.insert(name);
-    if (!job::is_final(job->phase)) ending_.insert(name);
+    target.object = *object;
+    stopped_.push_back(std::move(target));
   }
 
   /// A missing job was removed by another client, which is the intended result.
@@ -183,40 +247,114 @@ class Deletion {
     return {};
   }
 
-  Result<void> remove(const std::string& name) {
-    const auto removed = connection_.call([&](api::Client& client) { return client.remove(name); });
+  Result<void> remove(const Target& target) {
+    const auto removed = removed_by_server(target);
     if (!removed && removed.error().code != ErrorCode::kNotFound) {
       failures_.add(removed.error());
       return {};
     }
-    return cli::show("Job " + name + " deleted successfully.\n");
+    return cli::show("Job " + target.name + " deleted successfully.\n");
+  }
+
+  /// Arrays and sweeps are removed when their last job has ended.
+  Result<void> removed_by_server(const Target& target) {
+    if (target.object == Object::kArray) {
+      return cli::jobs::remove_array(connection_, target.key, false);
+    }
+    if (target.object == Object::kSweep) {
+      return cli::jobs::remove_sweep(connection_, target.key, false);
+    }
+    return connection_.call([&](api::Client& client) { return client.remove(target.key); });
   }
 
   cli::Connection& connection_;
   std::string project_;
-  std::set<std::string> stopped_;
-  std::set<std::string> ending_;  ///< the jobs that have not ended yet
+  std::vector<Target> stopped_;
+  std::set<std::string> ending_;  ///< the names of the jobs that have not ended yet
   Failures failures_;
 };
 
-using Act = Result<job::Job> (api::Client::*)(const std::string&);
+/// Suspends or resumes.
+struct Hold {
+  bool suspends = true;
+  Result<job::Job> (api::Client::*of_job)(const std::string&);
+  Result<job::Array> (api::Client::*of_array)(const std::string&);
+  std::string_view of_sweep;
+  std::string word;
+};
 
-Result<int> hold(Invocation& invocation, bool (*is_meant)(const job::Job&), Act act,
-                 const std::string& word) {
+/// The arrays and sweeps of the project that are not held yet, or are held.
+Result<std::vector<Target>> groups_to_hold(cli::Connection& connection, const std::string& project,
+                                           const Hold& hold) {
+  MUSTER_TRY(const std::vector<api::JobRow> rows, top_rows(connection, project));
+  std::vector<Target> targets;
+  for (const api::JobRow& row : rows) {
+    if (row.object == Object::kJob || job::is_final(row.phase)) continue;
+    bool is_held = row.suspended;
+    if (row.object == Object::kSweep) {
+      MUSTER_TRY(const auto found,
+                 connection.call([&](api::Client& client) { return client.sweep(row.id); }));
+      is_held = found.summary.phase == sweep::SweepPhase::kPaused;
+    }
+    if (is_held == hold.suspends) continue;
+    targets.push_back({.name = row.name, .key = row.id, .object = row.object});
+  }
+  return targets;
+}
+
+Result<std::vector<Target>> jobs_to_hold(cli::Connection& connection, const std::string& project,
+                                         const Hold& hold) {
+  MUSTER_TRY(const std::vector<job::Job> jobs, list_jobs(connection, project));
+  std::vector<Target> targets;
+  for (const job::Job& job : jobs) {
+    if (job::is_final(job.phase) || job.suspended == hold.suspends) continue;
+    targets.push_back({.name = job.spec.name, .key = job.spec.name, .object = Object::kJob});
+  }
+  return targets;
+}
+
+Result<void> hold_each(cli::Connection& connection, const std::vector<Target>& targets,
+                       const Hold& hold, Failures& failures) {
+  for (const Target& target : targets) {
+    const Acts acts{.on_job = [&](api::Client& client) -> Result<void> {
+                      MUSTER_CHECK((client.*hold.of_job)(target.key));
+                      return {};
+                    },
+                    .on_array = [&](api::Client& client) -> Result<void> {
+                      MUSTER_CHECK((client.*hold.of_array)(target.key));
+                      return {};
+                    },
+                    .on_sweep = [&](api::Client& client) -> Result<void> {
+                      MUSTER_CHECK(client.change_sweep(target.key, hold.of_sweep));
+                      return {};
+                    }};
+    const auto object = act_on(connection, target, acts);
+    if (object) {
+      MUSTER_CHECK(cli::show("Job " + target.name + " " + hold.word + " successfully.\n"));
+    } else {
+      const bool is_missing = object.error().code == ErrorCode::kNotFound;
+      failures.add(is_missing ? job_not_found(target.name) : object.error());
+    }
+  }
+  return {};
+}
+
+Result<int> run_hold(Invocation& invocation, const Hold& hold) {
   check_names(invocation);
   if (!invocation.reader.ok()) return usage_error_of(invocation);
   MUSTER_TRY(cli::Connection connection, connect(invocation));
-  MUSTER_TRY(const Names names, names_meant(invocation, connection, is_meant));
   Failures failures;
-  for (const std::string& name : names) {
-    const auto job = connection.call([&](api::Client& client) { return (client.*act)(name); });
-    if (job) {
-      MUSTER_CHECK(cli::show("Job " + name + " " + word + " successfully.\n"));
-    } else {
-      const bool is_missing = job.error().code == ErrorCode::kNotFound;
-      failures.add(is_missing ? job_not_found(name) : job.error());
-    }
+  if (!invocation.reader.has("--all")) {
+    MUSTER_CHECK(hold_each(connection, named_targets(invocation), hold, failures));
+    return failures.code();
   }
+  const std::string project = project_of(invocation);
+  // First what starts jobs. Suspending an array includes its members; pausing a sweep does not
+  // include the trials that run.
+  MUSTER_TRY(const std::vector<Target> groups, groups_to_hold(connection, project, hold));
+  MUSTER_CHECK(hold_each(connection, groups, hold, failures));
+  MUSTER_TRY(const std::vector<Target> jobs, jobs_to_hold(connection, project, hold));
+  MUSTER_CHECK(hold_each(connection, jobs, hold, failures));
   return failures.code();
 }
 
@@ -226,21 +364,31 @@ Result<int> delete_command(Invocation& invocation) {
   check_names(invocation);
   if (!invocation.reader.ok()) return usage_error_of(invocation);
   MUSTER_TRY(cli::Connection connection, connect(invocation));
-  MUSTER_TRY(const Names names,
-             names_meant(invocation, connection, [](const job::Job&) { return true; }));
-  return Deletion(connection, project_of(invocation)).run(names);
+  const std::string project = project_of(invocation);
+  std::vector<Target> targets = named_targets(invocation);
+  if (invocation.reader.has("--all")) {
+    MUSTER_TRY(const std::vector<api::JobRow> rows, top_rows(connection, project));
+    for (const api::JobRow& row : rows) {
+      targets.push_back({.name = row.name, .key = row.id, .object = row.object});
+    }
+  }
+  return Deletion(connection, project).run(targets);
 }
 
 Result<int> suspend_command(Invocation& invocation) {
-  return hold(
-      invocation, [](const job::Job& job) { return !job::is_final(job.phase) && !job.suspended; },
-      &api::Client::suspend, "suspended");
+  return run_hold(invocation, {.suspends = true,
+                               .of_job = &api::Client::suspend,
+                               .of_array = &api::Client::suspend_array,
+                               .of_sweep = "pause",
+                               .word = "suspended"});
 }
 
 Result<int> resume_command(Invocation& invocation) {
-  return hold(
-      invocation, [](const job::Job& job) { return !job::is_final(job.phase) && job.suspended; },
-      &api::Client::resume, "resumed");
+  return run_hold(invocation, {.suspends = false,
+                               .of_job = &api::Client::resume,
+                               .of_array = &api::Client::resume_array,
+                               .of_sweep = "resume",
+                               .word = "resumed"});
 }
 
 // logs: the merged output of all pods of a job, or the output of one pod.

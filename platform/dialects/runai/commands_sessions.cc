@@ -55,8 +55,9 @@ Result<int> bash_command(Invocation& invocation) {
   if (!invocation.reader.ok()) return usage_error_of(invocation);
   MUSTER_TRY(const job::Task pod, running_pod(invocation, name));
   MUSTER_TRY(cli::Connection connection, connect(invocation));
-  return cli::sessions::run_shell(connection,
-                                  {.job = name, .task = pod.name, .reopen = "runai bash " + name});
+  return cli::sessions::run_shell(
+      connection,
+      {.job = name, .task = pod.name, .reopen = command_for("bash", name, project_of(invocation))});
 }
 
 Result<int> exec_command(Invocation& invocation) {
@@ -87,7 +88,7 @@ using End = cli::logs::FollowEnd::How;
 base::Error job_has_ended(const job::Job& job) {
   return {.code = ErrorCode::kConflict,
           .what = "job " + job.spec.name + " has ended: " + words::sentence(job.reason),
-          .advice = "show its output: runai logs " + job.spec.name};
+          .advice = "show its output: " + command_for("logs", job.spec.name, job.spec.project)};
 }
 
 class Attachment {
@@ -106,9 +107,10 @@ class Attachment {
       MUSTER_TRY(const bool goes_on, await_start());
       if (!goes_on) return left();
     }
-    if (can_be_talked_to()) return sit_before(ran_before);
+    if (accepts_input()) return connect_terminal(ran_before);
     if (options_.wants_terminal) {
-      note(no_terminal(pod_.hostname) + "; for a shell: runai bash " + job_.spec.name);
+      note(no_terminal(pod_.hostname) +
+           "; for a shell: " + command_for("bash", job_.spec.name, job_.spec.project));
     }
     job::LogQuery query{.follow = true, .task = pod_.name};
     // If attach waited for the pod, all of its output is new.
@@ -120,16 +122,20 @@ class Attachment {
  private:
   // The deciding task's program gets input if it has a terminal, or if it reads input and the
   // command line asks for input.
-  bool can_be_talked_to() const {
+  bool accepts_input() const {
     return pod_.phase == job::TaskPhase::kRunning && pod_.name == job::deciding_task(job_).name &&
            (job_.spec.terminal || (job_.spec.input && options_.input));
   }
 
-  Result<int> sit_before(bool ran_before) {
+  Result<int> connect_terminal(bool ran_before) {
     MUSTER_TRY(const auto socket, connection_.call([&](api::Client& client) {
       return client.attach(job_.spec.name, {.task = pod_.name});
     }));
-    if (options_.from_its_start || !ran_before) MUSTER_CHECK(show_past());
+    if (options_.from_its_start || !ran_before) {
+      MUSTER_TRY(const End past, show_past());
+      if (past == End::kInterrupted) return left();
+      if (past == End::kPipeClosed) return cli::kExitBrokenPipe;
+    }
     const bool types = options_.input && ::isatty(STDIN_FILENO) == 1;
     MUSTER_TRY(
         const cli::sessions::SessionEnd end,
@@ -139,25 +145,23 @@ class Attachment {
                       .detach_keys = types ? "\x10\x11" : "",
                       .greeting = types ? "ctrl-p ctrl-q detaches, and the job continues" : ""}));
     if (end.how == cli::sessions::SessionEnd::How::kServerGone) {
-      return base::Error{
-          .code = ErrorCode::kUnavailable,
-          .what = "lost the connection to the server; the job continues: runai attach " +
-                  job_.spec.name + " attaches again"};
+      return base::Error{.code = ErrorCode::kUnavailable,
+                         .what = "lost the connection to the server; the job continues: " +
+                                 attach_again() + " attaches again"};
     }
     const bool has_left = end.how == cli::sessions::SessionEnd::How::kDetached ||
                           end.how == cli::sessions::SessionEnd::How::kInterrupted;
-    if (has_left) say_left();
+    if (has_left) report_detached();
     return cli::sessions::exit_code_of(end);
   }
 
   /// Prints the earlier output.
-  Result<void> show_past() {
+  Result<End> show_past() {
     const cli::logs::FollowRequest request{
         .name = job_.spec.name, .query = {.task = pod_.name}, .look = {.prefix = false}};
     MUSTER_TRY(const cli::logs::FollowEnd end,
                cli::logs::follow(connection_, interrupts_, request));
-    if (end.how == End::kEnded) return {};
-    return base::Error{.code = ErrorCode::kUnavailable, .what = "interrupted"};
+    return end.how;
   }
 
   bool has_begun() const {
@@ -205,12 +209,17 @@ class Attachment {
     return cli::exit_code_of(end.job);
   }
 
-  void say_left() const {
-    note("\nDetached; the job continues. Attach again: runai attach " + job_.spec.name);
+  std::string attach_again() const {
+    return command_for("attach", job_.spec.name, job_.spec.project) +
+           (options_.pod.empty() ? "" : " --pod " + options_.pod);
+  }
+
+  void report_detached() const {
+    note("\nDetached; the job continues. Attach again: " + attach_again());
   }
 
   Result<int> left() const {
-    say_left();
+    report_detached();
     return cli::kExitInterrupted;
   }
 

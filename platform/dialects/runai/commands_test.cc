@@ -180,6 +180,34 @@ TEST_F(RunAi, DeleteWaitsUntilAJobHasEnded) {
   EXPECT_EQ(runai({"delete", "-A", "b"}).code, 2);
 }
 
+job::Array array_of(const std::string& name) {
+  return {.id = "array-" + name, .spec = {.name = name, .project = "team-a"}, .submitted = kNow};
+}
+
+TEST_F(RunAi, DeleteStopsAndRemovesArrays) {
+  serve({.jobs = {mpi_job("a", 1)}, .arrays = {array_of("train"), array_of("zoo")}});
+  work_in_team_a();
+
+  EXPECT_EQ(runai({"delete", "zoo"}).out, "Job zoo deleted successfully.\n");
+  EXPECT_EQ(runai({"delete", "-A"}).out,
+            "Job a deleted successfully.\nJob train deleted successfully.\n");
+
+  EXPECT_EQ(count_of("POST /v1/arrays/zoo/stop of team-a"), 1);
+  EXPECT_EQ(count_of("POST /v1/arrays/array-train/stop of team-a"), 1);
+  EXPECT_EQ(runai({"delete", "zoo", "train"}).code, 3);
+}
+
+TEST_F(RunAi, SuspendsAndResumesArrays) {
+  serve({.jobs = {mpi_job("a", 1)}, .arrays = {array_of("train")}});
+  work_in_team_a();
+
+  EXPECT_EQ(runai({"suspend", "-A"}).out,
+            "Job train suspended successfully.\nJob a suspended successfully.\n");
+  EXPECT_EQ(runai({"suspend", "-A"}).out, "");
+  EXPECT_EQ(runai({"resume", "train"}).out, "Job train resumed successfully.\n");
+  EXPECT_EQ(runai({"resume", "-A"}).out, "Job a resumed successfully.\n");
+}
+
 TEST_F(RunAi, DeleteSucceedsIfAnotherClientRemovesTheJob) {
   serve({.jobs = {ended_job("dist", 1, Phase::kFailed)}, .vanishes_at = "DELETE /v1/jobs/dist"});
   work_in_team_a();
@@ -298,9 +326,27 @@ TEST_F(RunAi, CtrlCDetachesAndTheJobContinues) {
   const cli::Outcome outcome = runai({"attach", "dist", "--no-tty"});
 
   EXPECT_EQ(outcome.code, 130);
-  EXPECT_TRUE(
-      contains(outcome.err, "Detached; the job continues. Attach again: runai attach dist"));
+  EXPECT_TRUE(contains(outcome.err,
+                       "Detached; the job continues. Attach again: runai attach dist -p team-a\n"));
   EXPECT_EQ(count_of("POST /v1/jobs/dist/stop of team-a"), 0);
+  EXPECT_TRUE(contains(runai({"attach", "dist", "--no-tty", "--pod", "dist-worker-0"}).err,
+                       "runai attach dist -p team-a --pod dist-worker-0\n"));
+}
+
+TEST_F(RunAi, CtrlCInTheEarlierOutputDetaches) {
+  job::Job lab = mpi_job("lab", 1);
+  lab.spec.input = true;
+  serve({.signal = SIGINT, .runs_on = true, .jobs = {lab}});
+  work_in_team_a();
+  auto connection = cli::connect({.serve = {}, .version = "1"}, "team-a");
+  ASSERT_TRUE(connection);
+  testing::internal::CaptureStderr();
+
+  const auto code = attach(*connection, {.job = "lab", .input = true, .from_its_start = true});
+
+  EXPECT_TRUE(contains(testing::internal::GetCapturedStderr(), "Detached; the job continues."));
+  ASSERT_TRUE(code) << code.error().to_string();
+  EXPECT_EQ(*code, 130);
 }
 
 TEST_F(RunAi, AttachHasATimeout) {
