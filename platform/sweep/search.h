@@ -66,7 +66,8 @@ struct Trial {
   int64_t ran_ms = 0;          ///< kAsha by time: running time of earlier attempts
   bool without_value = false;  ///< it ended and never reported the metric
   std::string fault;           ///< why its job was not submitted, or was stopped
-  std::string job;             ///< id, for answers; empty: not submitted yet, or no longer kept
+  /// Id of its job, set only in answers; empty: not submitted yet, or deleted.
+  std::string job;
 
   bool operator==(const Trial&) const = default;
 };
@@ -130,7 +131,8 @@ class Search {
   void note_ran(int trial, int64_t ran_ms);
   /// The job of the trial has ended by itself.
   void note_ended(int trial, bool succeeded, std::string fault = {});
-  /// Why the job of an active trial is not accepted for now; empty: it is. Whether this is news.
+  /// Records why the job of an active trial cannot be submitted for now (empty: it can). Returns
+  /// whether the reason changed.
   bool note_fault(int trial, const std::string& fault);
   /// A user stopped the job of the trial, or deleted it.
   void note_stopped(int trial);

@@ -113,7 +113,7 @@ async function failure_of(answer: Response): Promise<Failure> {
 }
 
 /** No answer, or half of one. Whether the server has carried out a change is then unknown. */
-function unreachable(method: string, retries?: Retries): Failure {
+export function unreachable(method: string, retries?: Retries): Failure {
   const who = retries ?? (method === 'GET' ? 'caller' : undefined);
   const advice =
     who === 'caller'
@@ -210,8 +210,9 @@ export async function change<T = void>(
   body?: unknown,
   query: Query = {},
   headers: Record<string, string> = {},
+  signal?: AbortSignal,
 ): Promise<T> {
-  const answer = await send(method, path, {body, query, headers});
+  const answer = await send(method, path, {body, query, headers, signal});
   const text = await text_of(method, answer);
   return (text ? parsed(text, answer) : undefined) as T;
 }

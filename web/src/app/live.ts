@@ -35,12 +35,12 @@ export function concerns(change: Change, object: string): boolean {
   return [change.id, change.name, origin?.id, origin?.name].includes(object);
 }
 
-type Listener = (change: Change | null) => void;
+type Listener = (change: Change | null, reopened?: boolean) => void;
 const listeners = new Set<Listener>();
 
-/** Reports a change to every view. Null: anything may have changed. */
-export function announce(change: Change | null): void {
-  for (const listener of [...listeners]) listener(change);
+/** Reports a change to every view. Null: anything may have changed. `reopened`: because the stream was opened again. */
+export function announce(change: Change | null, reopened = false): void {
+  for (const listener of [...listeners]) listener(change, reopened);
 }
 
 /** Calls `listener` with each change, and with null when anything may have changed. The result ends that. */
@@ -73,7 +73,8 @@ export const kOpeningPause = 300;
 /**
  * Follows the stream for the life of the page, while the page is visible. Resolves when the first view may be opened: when
  * the stream is open, or after kOpeningPause. Views that precede the stream repeat their requests when it opens.
- * `reopened` is called together with them. The server ends the stream when the rights of the user change.
+ * Whenever the views repeat their requests, `reopened` is called as well. The server ends the stream when the rights of
+ * the user change.
  */
 export function start_live(reopened: () => void = () => {}): Promise<void> {
   let was_live = false;
@@ -98,7 +99,7 @@ export function start_live(reopened: () => void = () => {}): Promise<void> {
         // The stream does not report what changed before. A view that listens has already sent its request, whose answer
         // may be older than the stream; a view that is opened later sends its request after this.
         if (has_views) {
-          announce(null);
+          announce(null, true);
           reopened();
         }
         clearTimeout(limit);
@@ -166,8 +167,8 @@ export function limit_request(tries: number, give_up: () => void): () => void {
     end();
     give_up();
   };
-  const stop = listen((change) => {
-    if (change === null) end_within(kRetryPause);
+  const stop = listen((_change, reopened) => {
+    if (reopened) end_within(kRetryPause);
   });
   const end = () => {
     stop();

@@ -146,7 +146,11 @@ test('a stream is opened again after an end, a failure and a silence, and not af
 test('the views wait for the stream of changes; each later opening makes them repeat their requests', async () => {
   vi.stubGlobal('fetch', (_url: string, {signal}: {signal: AbortSignal}) => Promise.resolve(stream_answer(signal)));
   const changes: unknown[] = [];
-  const stop_listening = listen((change) => changes.push(change && change.id));
+  const openings: unknown[] = [];
+  const stop_listening = listen((change, reopened) => {
+    changes.push(change && change.id);
+    openings.push(reopened);
+  });
   const open_views = vi.fn();
   const reopened = vi.fn();
   void start_live(reopened).then(open_views);
@@ -166,6 +170,7 @@ test('the views wait for the stream of changes; each later opening makes them re
   await settle();
   expect(live.value).toBe('live');
   expect(changes).toEqual(['j1', null]);
+  expect(openings).toEqual([false, true]);
   expect(reopened).toHaveBeenCalledOnce();
   stop_listening();
 });

@@ -164,11 +164,11 @@ function ArrayPage({id}: {id: string}) {
         <ActionDialog
           action={action.value}
           jobs={[row]}
-          onDone={(done) => {
+          onDone={(done, failed = []) => {
             const what = action.value;
             action.value = null;
             if (done) {
-              if (what === 'delete') navigate('/sweeps');
+              if (what === 'delete' && !failed.length) navigate('/sweeps');
               else loaded.reload();
             }
           }}

@@ -120,11 +120,17 @@ export class JobRows {
     return -1;
   }
 
-  /** The rows from one job to another, in the order of the list. Undefined if some of them are not loaded. */
+  /** The rows from one job to another, in the order of the list. Undefined if some of them are not loaded or stale. */
   between(one: string, other: string): JobRow[] | undefined {
     const ends = [this.index_of(one), this.index_of(other)];
     const begin = Math.min(...ends);
     if (begin < 0) return undefined;
+    // A stale part has rows of an older state of the list: between it and its neighbours, rows may be missing or doubled.
+    let at = 0;
+    for (const part of this.parts) {
+      if (part.stale && at <= Math.max(...ends) && at + part.count > begin) return undefined;
+      at += part.count;
+    }
     const all = Array.from({length: Math.max(...ends) - begin + 1}, (_, i) => this.at(begin + i));
     return all.every((row) => row !== undefined) ? all : undefined;
   }
@@ -159,7 +165,8 @@ export class JobRows {
    */
   async load(first: number, last: number, signal: AbortSignal, refresh: boolean): Promise<void> {
     if (refresh || !this.asked) this.asked = this.query();
-    if (refresh) for (const part of this.parts) part.stale = true;
+    // The rows are as before until the first answer arrives.
+    let renews = refresh;
     let needs_counts = refresh || !this.counts;
     let begin = 0;
     let cursor = '';
@@ -169,9 +176,11 @@ export class JobRows {
       const count = part?.count ?? 0;
       // On the way to rows far below, larger parts need fewer requests.
       const limit = part ? Math.max(kPart, Math.min(count, 1000)) : last - begin > 4 * kPart ? 1000 : kPart;
-      if (!part || ((!part.rows || part.stale) && touches(part, begin, first, last))) {
+      if (!part || ((renews || !part.rows || part.stale) && touches(part, begin, first, last))) {
         const answer = await this.fetch({...this.asked, limit, cursor, count: needs_counts}, signal);
         if (signal.aborted) return;
+        if (renews) for (const each of this.parts) each.stale = true;
+        renews = false;
         if (!part) {
           part = {cursor, next: '', count: 0, rows: null, stale: false};
           this.parts.push(part);

@@ -100,6 +100,7 @@ function JobList() {
     loaded.value = false;
     if (region.current) region.current.scrollTop = 0;
     first.value = 0;
+    last_clicked.current = '';
   }, [rows]);
   // The stream does not report the progress of programs.
   const in_progress = [...rows.kept()].some((row) => row.progress && row.phase === 'Running');
@@ -155,7 +156,7 @@ function JobList() {
       if (whole) changed = whole;
       else
         toast(
-          `The range has rows that are not loaded: only ${row.name} was ${on ? 'selected' : 'removed from the selection'}`,
+          `The range cannot be selected, because some of its rows are not loaded or its first job has left the list: only ${row.name} was ${on ? 'selected' : 'removed from the selection'}`,
           'error',
         );
     }

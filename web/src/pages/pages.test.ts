@@ -106,6 +106,28 @@ describe('JobRows', () => {
     expect(rows.index_of('1')).toBeGreaterThan(0);
     expect(range(100000, 1)).toBeUndefined();
   });
+  test('a range is refused over the border of a part that is older than its neighbour', async () => {
+    const there = server(ids(1000));
+    const rows = new JobRows(() => ({}), there.fetch);
+    await rows.load(0, 30, never, true);
+    await rows.load(0, 230, never, false);
+    const range = (one: number, other: number) =>
+      rows.between(String(one), String(other))?.map((each) => Number(each.id));
+    const from_990_to_780 = Array.from({length: 211}, (_, i) => 990 - i);
+    expect(range(990, 780)).toEqual(from_990_to_780);
+    // The first part loses 801 and 802 to the second part, which is not loaded again.
+    there.ids.unshift(1002, 1001);
+    const renewal = rows.load(0, 30, never, true);
+    // Until the answer arrives, the range is as shown.
+    expect(range(990, 780)).toEqual(from_990_to_780);
+    await renewal;
+    expect(range(990, 780)).toBeUndefined();
+    expect(range(780, 790)).toBeUndefined();
+    expect(range(1002, 1000)).toEqual([1002, 1001, 1000]);
+    await rows.load(150, 230, never, false);
+    expect(range(990, 780)).toEqual(from_990_to_780);
+    expect(range(780, 778)).toEqual([780, 779, 778]);
+  });
   /** Loads what a view lacks, as the page does when the user scrolls, and returns its rows. */
   const seen = async (rows: JobRows, first: number, last: number) => {
     for (let i = 0; i < 10 && rows.lacks(first, last); i++) await rows.load(first, last, never, false);

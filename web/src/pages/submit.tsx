@@ -3,9 +3,9 @@
 import {signal, useSignal} from '@preact/signals';
 import type {ComponentChildren} from 'preact';
 import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
-import {Failure, ask, change, get, get_once, is_unreachable, job_path} from '../api/client';
+import {Failure, ask, change, get, get_once, is_unreachable, job_path, unreachable, type Query} from '../api/client';
 import type {Fault, Forecast, Job, Projects} from '../api/types';
-import {anything_changed, kRetryPause, useRefresh} from '../app/live';
+import {anything_changed, kRetryPause, limit_request, useRefresh} from '../app/live';
 import {navigate, path, query_value, to} from '../app/router';
 import {is_leaving} from '../app/session';
 import {command_line, parse_yaml, to_file, yaml_text, type Tree} from '../app/spec_text';
@@ -43,13 +43,16 @@ const drafts = signal(0);
 /** What the submission in progress does. Empty: none is in progress. */
 const busy = signal('');
 
+/** Counts the submissions and the uses of "Start over". A submission whose number has passed was discarded. */
+let submission = 0;
+
 /** Why the last submission of a draft failed, and the text of that draft. */
 const failed = signal<{fault: unknown; text: string} | null>(null);
 
 /** The idempotency keys of submissions without a good answer, by their texts. */
 const keys = new Map<string, string>();
 
-/** How often a dry run is repeated: what it has found depends on the other jobs, too. */
+/** The time between two dry runs. The forecast also depends on other jobs, which change. */
 const kDryRun = 60_000;
 
 function new_draft(spec: Tree, from: string, purpose: string): void {
@@ -129,6 +132,9 @@ export function Submit(_: {parts: string[]}) {
       actions={
         <button
           onClick={() => {
+            submission++;
+            busy.value = '';
+            window.removeEventListener('beforeunload', warn_of_loss);
             keys.clear();
             start_over();
             navigate('/submit', {replace: true});
@@ -179,6 +185,8 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
   const text_faults = useSignal<Fault[]>([]);
   const reading = useSignal(false);
   const reading_timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  /** Whether the user has left the form. A new form reads the job file itself. */
+  const gone = useRef(false);
   const forecast = useSignal<Forecast | null>(null);
   const refusal = useSignal<unknown>(null);
   const dry_run = useRef<AbortController | null>(null);
@@ -213,7 +221,7 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
     if (yaml.value !== next) return;
     reading.value = false;
     text_faults.value = result.faults;
-    if (result.unanswered) read_yaml_in(next, kRetryPause);
+    if (result.unanswered && !gone.current) read_yaml_in(next, kRetryPause);
     if (!result.spec) return;
     draft.value = result.spec;
     invalid.value = new Map();
@@ -260,6 +268,7 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
     // The text may not have been read yet, or may have faults, which are not kept.
     if (yaml.peek() !== null) edit_yaml(yaml.peek()!);
     return () => {
+      gone.current = true;
       clearTimeout(reading_timer.current);
       dry_run.current?.abort();
     };
@@ -288,8 +297,10 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
     if (!is_ready) return;
     // The user may change the draft and the files while they are sent.
     const files = dropped.value;
+    const typed = yaml.value;
     const from = drafted_from.value;
     const wanted = query_value('from');
+    const mine = ++submission;
     busy.value = 'Submitting…';
     failed.value = null;
     window.addEventListener('beforeunload', warn_of_loss);
@@ -297,8 +308,11 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
       let body = with_defaults(value);
       if (files) {
         const sent = await send_tree(String(body['project'] ?? 'default'), files.files, (part, what) => {
+          // This ends the upload.
+          if (mine !== submission) throw new Error('the submission was discarded');
           busy.value = `${what} ${Math.round(part * 100)} %`;
         });
+        if (mine !== submission) return;
         body = {
           ...body,
           folder: body['folder'] === '/tmp' ? files.target : body['folder'],
@@ -312,23 +326,34 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
       const all = JSON.stringify([from, body]);
       const key = keys.get(all) ?? crypto_id();
       keys.set(all, key);
-      const job = await change<Job>('POST', '/v1/jobs', body, from ? {name_suffix: true, rerun_of: from} : {}, {
-        'idempotency-key': key,
-      });
-      keys.delete(all);
+      const query = from ? {name_suffix: true, rerun_of: from} : {};
+      const job = await submitted(body, query, key);
+      // The user may have started over, and submitted the same job again with another key.
+      if (keys.get(all) === key) keys.delete(all);
       toast(`Submitted ${job.spec.name}`);
       anything_changed();
       // What the user has changed meanwhile belongs to another submission.
-      if (JSON.stringify(draft.value) !== text || drafted_from.value !== from || dropped.value !== files) return;
+      if (
+        mine !== submission ||
+        JSON.stringify(draft.value) !== text ||
+        drafted_from.value !== from ||
+        dropped.value !== files ||
+        yaml.value !== typed ||
+        invalid.value.size
+      )
+        return;
       start_over();
       if (path.value === '/submit' && query_value('from') === wanted)
         navigate(to([(job as unknown as {counts?: unknown}).counts ? 'arrays' : 'jobs', job.id]));
     } catch (fault) {
+      if (mine !== submission) return;
       failed.value = {fault, text};
       toast(error_text(fault), 'error');
     } finally {
-      busy.value = '';
-      window.removeEventListener('beforeunload', warn_of_loss);
+      if (mine === submission) {
+        busy.value = '';
+        window.removeEventListener('beforeunload', warn_of_loss);
+      }
     }
   };
 
@@ -521,6 +546,20 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
       </div>
     </div>
   );
+}
+
+/** Submits a job, and returns it. A request that is not answered in time fails: the user can send it again. */
+async function submitted(body: Tree, query: Query, key: string): Promise<Job> {
+  const abort = new AbortController();
+  // Twice the time of the request of a view: the server may ask for a pause of up to a minute first.
+  const end_limit = limit_request(1, () => abort.abort());
+  try {
+    return await change<Job>('POST', '/v1/jobs', body, query, {'idempotency-key': key}, abort.signal);
+  } catch (fault) {
+    throw (fault as Error).name === 'AbortError' ? unreachable('POST') : fault;
+  } finally {
+    end_limit();
+  }
 }
 
 function warn_of_loss(event: BeforeUnloadEvent): void {

@@ -42,10 +42,13 @@ import {Usage} from './usage';
 
 /** Ends the uploads that the page has begun. */
 const uploads: ((sent: {id: string}) => void)[] = [];
+/** Report the progress of these uploads. */
+const progresses: ((part: number, what: string) => void)[] = [];
 vi.mock('../app/upload', async (original) => ({
   ...(await original<object>()),
   send_tree: (_project: string, _files: unknown[], progress: (part: number, what: string) => void) => {
     progress(0.5, 'Sending files');
+    progresses.push(progress);
     return new Promise((resolve) => uploads.push(resolve));
   },
 }));
@@ -262,6 +265,22 @@ test('a range of selected jobs begins at the job that was clicked before, wherev
   await wait(20_000);
 });
 
+test('after a change of the filter, a range begins at the next click, without an error', async () => {
+  lay_out(1400);
+  answer = ({path, query}) =>
+    path !== '/v1/list' ? json({}) : query.get('phase') ? list(row('d'), row('c')) : list(row('b'), row('a'));
+  await show(Jobs, '/jobs');
+  await tick('b');
+  await act(() => navigate('/jobs?phase=Failed'));
+  await wait(1000);
+  await tick('d', true);
+  expect(ticked()).toEqual(['d']);
+  await tick('c', true);
+  expect(ticked()).toEqual(['d', 'c']);
+  await act(() => render(h(Toasts, {}), root));
+  expect(root.querySelector('.toast')).toBeNull();
+});
+
 test('after an action that has failed for some jobs, these jobs stay selected', async () => {
   lay_out(1400);
   answer = ({path}) => {
@@ -281,7 +300,7 @@ test('after an action that has failed for some jobs, these jobs stay selected', 
 });
 
 test.each([
-  ['when the stream is opened again', () => announce(null), kRetryPause],
+  ['when the stream is opened again', () => announce(null, true), kRetryPause],
   ['after a silence', () => {}, kSilence],
 ])('a view whose request is never answered sends it again %s', async (_, reopen, pause) => {
   lay_out(1400);
@@ -296,6 +315,15 @@ test.each([
   expect(text()).toContain('name-a');
 });
 
+test('an action of the user does not end requests in flight: the stream is as it was', async () => {
+  lay_out(1400);
+  answer = ({path}) => (path === '/v1/list' ? new Promise<Response>(() => {}) : json({}));
+  await show(Jobs, '/jobs');
+  await act(() => anything_changed());
+  await wait(2 * kRetryPause);
+  expect(list_requests().map(({signal}) => signal!.aborted)).toEqual([false]);
+});
+
 test('an answer that is slower than the limit of a request arrives in the end', async () => {
   lay_out(1400);
   answer = ({path}) =>
@@ -305,7 +333,7 @@ test('an answer that is slower than the limit of a request arrives in the end', 
   await show(Jobs, '/jobs');
   // The stream is opened again and again, which alone does not end a request.
   for (let i = 0; i < 30; i++) {
-    await act(() => announce(null));
+    await act(() => announce(null, true));
     await wait(10_000);
   }
   expect(text()).toContain('name-a');
@@ -926,6 +954,120 @@ test('an upload goes on while the user visits other pages, and its end changes n
   await wait(20_000);
 });
 
+/** Shows an empty form, and types the name of a job. */
+async function draft_job(name: string): Promise<void> {
+  await show(Submit, '/submit');
+  await act(() => button('Start over').click());
+  await type(field('Name'), name);
+  await wait(1000);
+}
+const drop_files = () =>
+  act(() => {
+    dropped.value = {files: [], left_out: 0, target: '/data'};
+  });
+const warns_of_loss = () => !window.dispatchEvent(new Event('beforeunload', {cancelable: true}));
+
+test('a submission that is never answered is reported, and is repeated with the same key', async () => {
+  const others = form();
+  answer = (request) => (submissions().includes(request) ? new Promise<Response>(() => {}) : others(request));
+  await draft_job('a');
+  await act(() => button('Submit').click());
+  expect(button('Submitting…').disabled).toBe(true);
+  await wait(2 * kSilence);
+  expect(submissions()[0]!.signal!.aborted).toBe(true);
+  expect(text()).toContain('the server does not answer');
+  expect(button('Submit').disabled).toBe(false);
+  await act(() => button('Submit').click());
+  await wait();
+  const [first, second] = submissions().map(({headers}) => headers['idempotency-key']);
+  expect(second).toBe(first);
+
+  // The stream is opened again: an unanswered request is lost then.
+  await act(() => announce(null, true));
+  await wait(2 * kRetryPause);
+  expect(button('Submit').disabled).toBe(false);
+  await act(() => button('Start over').click());
+  await until_toasts_end();
+});
+
+test('"Start over" frees the form from a submission, whose answer then does not change the form', async () => {
+  const others = form();
+  const replies = [later(), later(), later()];
+  answer = (request) => replies[submissions().indexOf(request)]?.answer ?? others(request);
+  await draft_job('a');
+  await act(() => button('Submit').click());
+  await draft_job('a');
+  await act(() => button('Submit').click());
+  await replies[0]!.give(json({id: 'k', spec: {name: 'a'}}));
+  expect(button('Submitting…').disabled).toBe(true);
+  expect(field('Name').value).toBe('a');
+  expect(shown_path.value).toBe('/submit');
+  // The second submission keeps its key.
+  await replies[1]!.give(json({detail: 'the answer was lost'}, 504));
+  await act(() => button('Submit').click());
+  const [first, second, third] = submissions().map(({headers}) => headers['idempotency-key']);
+  expect(second).not.toBe(first);
+  expect(third).toBe(second);
+
+  // An error of a discarded submission is not that of the new draft.
+  await draft_job('a');
+  await replies[2]!.give(json({detail: 'the store is full'}, 409));
+  expect(button('Submit').disabled).toBe(false);
+  expect(text()).not.toContain('the store is full');
+  await act(() => button('Start over').click());
+  await until_toasts_end();
+});
+
+test('"Start over" discards an upload: no job is made of it, and the next upload is not disturbed', async () => {
+  const others = form();
+  answer = (request) => (submissions().includes(request) ? json({id: 'k', spec: {name: 'next'}}) : others(request));
+  await draft_job('discarded');
+  await drop_files();
+  await act(() => button('Submit').click());
+  expect(button('Sending files 50 %').disabled).toBe(true);
+  const [discarded, progress] = [uploads.at(-1)!, progresses.at(-1)!];
+  await act(() => button('Start over').click());
+  expect(button('Submit')).toBeDefined();
+  expect(warns_of_loss()).toBe(false);
+
+  await draft_job('next');
+  await drop_files();
+  await act(() => button('Submit').click());
+  expect(() => progress(0.7, 'Sending files')).toThrow('discarded');
+  discarded({id: 'old-tree'});
+  await wait();
+  expect(submissions()).toEqual([]);
+  expect(button('Sending files 50 %').disabled).toBe(true);
+  expect(warns_of_loss()).toBe(true);
+  uploads.at(-1)!({id: 'tree'});
+  await wait();
+  expect(submissions().map(({body}) => body)).toMatchObject([{name: 'next', volumes: [{source: 'tree'}]}]);
+  expect(warns_of_loss()).toBe(false);
+  expect(shown_path.value).toBe('/jobs/k');
+  await until_toasts_end();
+});
+
+test('the end of a submission keeps what the user has typed since, also if it is not valid', async () => {
+  const others = form();
+  for (const edit of [
+    () => type(field('Memory'), '2Gigs'),
+    () => type(root.querySelector('#yaml')!, 'name: [unfinished'),
+  ]) {
+    const reply = later();
+    asked = [];
+    answer = (request) => (submissions().includes(request) ? reply.answer : others(request));
+    await draft_job('a');
+    await act(() => button('Submit').click());
+    await edit();
+    const typed = [field('Memory').value, file()];
+    await reply.give(json({id: 'k', spec: {name: 'a'}}));
+    expect(shown_path.value).toBe('/submit');
+    expect([field('Memory').value, file()]).toEqual(typed);
+    await act(() => button('Start over').click());
+  }
+  await until_toasts_end();
+});
+
 test('a dry run is repeated by itself: after a failure, after an interruption, and each minute', async () => {
   const others = form();
   let works = false;
@@ -943,7 +1085,7 @@ test('a dry run is repeated by itself: after a failure, after an interruption, a
   expect(text()).not.toContain('the server does not answer');
 
   const before = dry_runs();
-  await act(() => announce(null));
+  await act(() => announce(null, true));
   await wait(10_000);
   expect(dry_runs()).toBe(before + 1);
   await wait(60_000);
@@ -977,6 +1119,25 @@ test('a job file that was not answered is read again by itself, also after a vis
   await wait(kRetryPause + 1000);
   expect(field('Name').value).toBe('typed');
   expect(file()).toBe('name: typed\n');
+  await act(() => button('Start over').click());
+});
+
+test('a job file whose reading fails after the user has left the form is not read again there', async () => {
+  await parse_yaml('name: x');
+  const others = form();
+  const reading = later();
+  answer = (request) => (request.path === '/v1/job-file' ? reading.answer : others(request));
+  const readings = () => asked.filter(({path}) => path === '/v1/job-file').length;
+  await show(Submit, '/submit');
+  await act(() => button('Start over').click());
+  await type(root.querySelector('#yaml')!, 'name: typed');
+  for (let i = 0; i < 100 && !readings(); i++) await wait(100);
+  expect(readings()).toBe(1);
+  await show(Jobs, '/jobs');
+  await reading.give(json({detail: 'restarting'}, 503));
+  await wait(10 * kRetryPause);
+  expect(readings()).toBe(1);
+  await show(Submit, '/submit');
   await act(() => button('Start over').click());
 });
 
@@ -1049,7 +1210,7 @@ test('errors of an action are reported after its dialog was closed, and another 
   await wait(20_000);
 });
 
-test('an action leaves out a job that comes to fit it while the user reads the dialog', async () => {
+test('an action skips a job to which it applies only after its dialog was opened', async () => {
   const ended = {...row('a'), phase: 'Succeeded'};
   const running = {...row('b'), phase: 'Running'};
   const show_dialog = (...jobs: unknown[]) =>
@@ -1063,6 +1224,34 @@ test('an action leaves out a job that comes to fit it while the user reads the d
   await wait();
   expect(paths()).toEqual(['DELETE /v1/jobs/a']);
   await wait(20_000);
+});
+
+test('the page of a job or an array stays open if its deletion has failed', async () => {
+  const spec = {name: 'x', command: ['true'], folder: '/', project: 'p'};
+  const counts = {queued: 0, starting: 0, running: 0, succeeded: 1, failed: 0, stopped: 0};
+  for (const [view, object, at, next] of [
+    [() => h(JobPage, {id: 'o', tab: ''}), {spec, tasks: [], phase: 'Failed', labels: {}}, '/jobs/o', '/jobs'],
+    [() => h(Arrays, {parts: ['o']}), {spec, phase: 'Failed', counts, percent: 100}, '/arrays/o', '/sweeps'],
+  ] as const) {
+    for (const works of [false, true]) {
+      answer = ({method, path}) => {
+        if (method !== 'DELETE') return path === '/v1/list' ? list() : json({id: 'o', ...object});
+        return works ? no_content() : json({detail: 'not your job'}, 403);
+      };
+      await show(view, at);
+      await act(() => button('Delete').click());
+      await act(() => dialog()!.querySelector<HTMLButtonElement>('.danger')!.click());
+      await wait(50);
+      if (!works) {
+        expect(dialog()!.textContent).toContain('not your job');
+        await act(() => button('Close').click());
+      }
+      expect(dialog()).toBeNull();
+      expect(shown_path.value).toBe(works ? next : at);
+    }
+    await act(() => render(null, root));
+  }
+  await until_toasts_end();
 });
 
 // --- forms and dialogs
@@ -1084,7 +1273,7 @@ const no_content = () => new Response(null, {status: 204});
 const until_toasts_end = () => wait(20_000);
 const dialog = () => root.querySelector('dialog');
 
-test('the form of a new member or secret is cleared only by its own request, and only if it is as it was sent', async () => {
+test('the form of a new member or secret is cleared only when its own request succeeds, and keeps what the user has typed since', async () => {
   const when = '2026-11-30T11:00:00Z';
   const cases = [
     {

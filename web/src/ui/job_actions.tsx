@@ -144,7 +144,7 @@ export function ActionDialog({
   const busy = useSignal(false);
   const now = useSignal(false);
   const failures = useSignal<{id: string; text: string}[]>([]);
-  /** The jobs that the dialog has named at first. A job that comes to fit the action while the user reads is skipped. */
+  /** The jobs to which the action applied when the dialog opened. A job to which it applies only later is skipped. */
   const first = useRef(new Set(jobs.filter(kind.applies).map((job) => job.id)));
   const fitting = jobs.filter(kind.applies);
   const affected = fitting.filter((job) => first.current.has(job.id));

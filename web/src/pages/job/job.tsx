@@ -206,10 +206,10 @@ export function JobPage({id, tab}: {id: string; tab: string}) {
         <ActionDialog
           action={action.value}
           jobs={[row]}
-          onDone={(done) => {
+          onDone={(done, failed = []) => {
             const what = action.value;
             action.value = null;
-            if (done && what === 'delete') navigate('/jobs');
+            if (done && what === 'delete' && !failed.length) navigate('/jobs');
             else if (done) loaded.reload();
           }}
         />

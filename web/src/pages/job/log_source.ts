@@ -45,7 +45,7 @@ function bytes_of(record: LogRecord): Uint8Array {
 
 /**
  * Finds what is new in a log whose connection breaks. Only some records have an id, so after a break the server repeats
- * everything since the last id. It may divide the bytes into other records, and the tasks may take other turns; only the
+ * everything since the last id. It may divide the bytes into other records, and may interleave the tasks differently; only the
  * bytes of each source are the same. (A source is one stream of one rank of a task in an attempt.) So bytes are counted.
  */
 class NewParts {
