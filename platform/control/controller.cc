@@ -255,6 +255,7 @@ Result<void> Controller::recover() {
   MUSTER_TRY(store::Contents stored, parts_.store.load_packed());
   MUSTER_CHECK(report_unreadable(stored));
   MUSTER_CHECK(check_running(stored));
+  MUSTER_CHECK(parts_.engine.check_found_tasks());
   projects_.load(std::move(stored.projects));
   nodes_.load(stored.cordoned_nodes);
   nodes_.read();

@@ -136,6 +136,20 @@ TEST_F(UnreadableJobs, AServerStartsOnlyIfItCanTakeOverTheRunningJobs) {
   EXPECT_EQ(asked, (std::vector<std::string>{"runs", "waits"}));
 }
 
+TEST_F(UnreadableJobs, AServerStartsOnlyIfTheEngineCouldListWhatAnEarlierServerHasLeft) {
+  submit(single("runs", "default", 0));
+  controller_ = nullptr;
+  engine_.found_error = base::Error{.what = "cannot list 'job/1'"};
+  Controller refused(
+      {.loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
+      SiteFacts{});
+
+  const auto recovered = refused.recover();
+
+  ASSERT_FALSE(recovered);
+  EXPECT_EQ(recovered.error().what, "cannot list 'job/1'");
+}
+
 // As after a start with another folder of jobs, in which the job counted as lost.
 TEST_F(UnreadableJobs, TasksOfAJobThatHasEndedAreEndedAndKeepTheirGpusUntilThen) {
   submit(single("ended", "default", 2));

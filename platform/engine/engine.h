@@ -314,6 +314,10 @@ class Engine {
   /// tasks are not errors.
   virtual void stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode) = 0;
 
+  /// Checks, before the first adoption, that the engine could list what an earlier server has left. An
+  /// error keeps the server from starting: it would end running tasks whose traces it has not found.
+  virtual Result<void> check_found_tasks() { return {}; }
+
   /// Adopts a task that an earlier server started.
   virtual AdoptionResult adopt(const GangId& gang, const std::string& task) = 0;
 

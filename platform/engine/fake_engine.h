@@ -49,6 +49,7 @@ class FakeEngine : public Engine {
   std::map<std::string, base::Error> start_errors;  ///< by task: start() fails, once
   std::set<std::string> slow_starts;                ///< tasks: start() takes until finish_start()
   std::optional<base::Error> change_error;          ///< change_files() fails, once
+  std::optional<base::Error> found_error;           ///< of check_found_tasks()
   std::map<std::string, AdoptionResult> adoptable;  ///< by task
   std::map<std::string, std::string> logs;          ///< by task
   std::vector<RankPlace> census;

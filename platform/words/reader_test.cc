@@ -282,6 +282,12 @@ std::vector<Row> slurm_rows() {
        "Slurm is no longer ending it (job 6)"},
       {SlurmEnded{.cause = SlurmEnded::Cause::kCancelled, .slurm_job = 6, .user = "ada"},
        "its Slurm job 6 was cancelled in Slurm by ada"},
+      {SlurmEnded{.cause = SlurmEnded::Cause::kForgotten, .slurm_job = 6},
+       "Slurm has no record of job 6 any more"},
+      {SlurmEnded{.cause = SlurmEnded::Cause::kForgotten, .slurm_job = 0},
+       "Slurm has no record of its job any more"},
+      {SlurmWaits{.stage = SlurmWaits::Stage::kEarlier, .slurm_job = 0},
+       "waits for Slurm to end its earlier job"},
       {job::RequestsAllocation{
            .cluster = "Slurm",
            .after = SlurmEnded{.cause = SlurmEnded::Cause::kNodeFailed, .slurm_job = 6}},

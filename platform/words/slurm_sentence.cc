@@ -14,6 +14,11 @@ std::string its_job(uint64_t job) {
   return "its Slurm job " + std::to_string(job);
 }
 
+/// " 17"; empty if Muster has not found the job in Slurm.
+std::string number_of_job(uint64_t job) {
+  return job == 0 ? "" : " " + std::to_string(job);
+}
+
 std::string clock_time(base::Time time) {
   // 2026-01-31T12:34:56Z
   constexpr size_t kClock = 11;
@@ -82,7 +87,7 @@ std::string slurm_sentence(const job::SlurmWaits& fact) {
       return (fact.slurm_job == 0 ? to_be_sent : in_slurm(fact.slurm_job) + ": ") +
              away_text(fact.since);
     case Stage::kEarlier:
-      return "waits for Slurm to end its earlier job " + std::to_string(fact.slurm_job);
+      return "waits for Slurm to end its earlier job" + number_of_job(fact.slurm_job);
   }
   return "";
 }
@@ -136,7 +141,9 @@ std::string slurm_sentence(const job::SlurmEnded& fact) {
     case Cause::kCancelled:
       return its + " was cancelled in Slurm" + (fact.user.empty() ? "" : " by " + fact.user);
     case Cause::kForgotten:
-      return "Slurm has no record of job " + std::to_string(fact.slurm_job) + " any more";
+      return "Slurm has no record of " +
+             (fact.slurm_job == 0 ? "its job" : "job" + number_of_job(fact.slurm_job)) +
+             " any more";
     case Cause::kEndedEarly:
       return its + " ended " + end_in_words(fact) + " before its tasks ended";
     case Cause::kNeverBegan:

@@ -95,7 +95,7 @@ Result<std::string> read_pem(const PemSource& source) {
 
 Result<std::string> read_token(const std::filesystem::path& file) {
   MUSTER_TRY(const std::string text, base::read_file(file, kLongestSecret));
-  const std::string token(base::trimmed(text));
+  std::string token(base::trimmed(text));
   const bool is_token = std::all_of(token.begin(), token.end(), [](unsigned char letter) {
     return letter > ' ' && letter < 0x7F;
   });

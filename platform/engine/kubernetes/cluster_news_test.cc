@@ -123,6 +123,7 @@ class NewsOfCluster : public testing::Test, protected base::TestLoop {
                        client_,
                        options_.pods,
                        gangs_,
+                       std::chrono::hours(1),
                        {.admit = [](const PodGangPointer&) { return true; },
                         .brief_of = [](const PodGang&) { return std::string("the brief"); },
                         .changed =
@@ -244,7 +245,7 @@ class NewsOfUnreadableGang : public NewsOfCluster, public testing::WithParamInte
     } else {
       ASSERT_TRUE(base::write_file(record_, "x"));
     }
-    gangs_.load();
+    ASSERT_TRUE(gangs_.load());
   }
 
   const std::filesystem::path record_ = folder_ / "jobs/job/1" / kPodRecordFile;
@@ -290,6 +291,20 @@ TEST_P(NewsOfUnreadableGang, ATaskWithoutAPodIsLost) {
 
   ASSERT_TRUE(run_until([&] { return end_.has_value(); }));
   EXPECT_TRUE(end_->status.lost);
+}
+
+/// Otherwise its pods would be deleted, as if none of its tasks had started.
+TEST_F(NewsOfCluster, GangsAreNotLoadedFromAFolderThatCannotBeListed) {
+  const auto jobs = folder_ / "jobs";
+  ASSERT_TRUE(base::make_private_folder(jobs));
+  std::filesystem::create_symlink("job", jobs / "job");  // a listing of it fails
+
+  const auto loaded = gangs_.load();
+
+  ASSERT_FALSE(loaded);
+  EXPECT_NE(loaded.error().what.find("cannot list '" + (jobs / "job").string() + "'"),
+            std::string::npos)
+      << loaded.error().what;
 }
 
 INSTANTIATE_TEST_SUITE_P(Causes, NewsOfUnreadableGang, testing::Bool(), [](const auto& each) {

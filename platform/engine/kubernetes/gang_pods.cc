@@ -71,9 +71,9 @@ std::shared_ptr<void> GangPods::prepare_later(const PodGangPointer& leaving, con
                                               Preparations::Progress progress,
                                               Preparations::Done done, Preparations::Since since) {
   const auto handle = std::make_shared<std::shared_ptr<void>>();
-  leaving->when_released.push_back([this, weak = std::weak_ptr(handle), job, pods = std::move(pods),
-                                    progress = std::move(progress), done = std::move(done),
-                                    since]() mutable {
+  leaving->when_released.emplace_back([this, weak = std::weak_ptr(handle), job,
+                                       pods = std::move(pods), progress = std::move(progress),
+                                       done = std::move(done), since]() mutable {
     const auto still = weak.lock();
     if (!still) return;
     *still = prepare(job, std::move(pods), std::move(progress), std::move(done), since);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -56,17 +55,15 @@ base::Result<PodRecord> decode_pod_record(const std::string& text) {
   }
 }
 
-/// A substitute for a record that cannot be read: each task that was started has a folder in the
-/// folder of the attempt. The random key is not the gang's, so no muster-node can connect with it.
-lent::GangRecord record_by_folders(const std::filesystem::path& attempt_folder) {
+/// A substitute for a record that cannot be read, with a seat for each task that was started. The
+/// random key is not the gang's, so no muster-node can connect with it.
+base::Result<lent::GangRecord> record_by_folders(const std::filesystem::path& attempt_folder) {
+  MUSTER_TRY(const std::vector<std::string> tasks, lent::started_tasks_in(attempt_folder));
   lent::GangRecord record;
   record.key = base::SystemRandom().bytes<std::tuple_size_v<rsh::Key>>();
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(attempt_folder, error)) {
-    if (!entry.is_directory(error)) continue;
-    record.seats.push_back({.task = entry.path().filename().string(),
-                            .index = static_cast<int>(record.seats.size()),
-                            .started = true});
+  for (const std::string& task : tasks) {
+    record.seats.push_back(
+        {.task = task, .index = static_cast<int>(record.seats.size()), .started = true});
   }
   return record;
 }
@@ -103,13 +100,18 @@ PodGangPointer PodGangTable::keep(const GangId& gang, lent::GangRecord record) {
   return held;
 }
 
-void PodGangTable::load() {
-  for (const lent::FoundRecord& found : lent::records_in(shared_.jobs_folder(), kPodRecordFile)) {
+base::Result<void> PodGangTable::load() {
+  MUSTER_TRY(const std::vector<lent::FoundRecord> all,
+             lent::records_in(shared_.jobs_folder(), kPodRecordFile));
+  for (const lent::FoundRecord& found : all) {
     auto record = decode_pod_record(found.text);
     if (!record) {
+      MUSTER_TRY(lent::GangRecord by_folders, record_by_folders(found.path.parent_path()));
       base::log_error("'" + found.path.string() + "': " + record.error().what +
-                      "; its tasks continue, but this server cannot reach them");
-      const PodGangPointer gang = keep(found.gang, record_by_folders(found.path.parent_path()));
+                      (by_folders.seats.empty()
+                           ? "; none of its tasks had started: its pods are deleted"
+                           : "; its tasks continue, but this server cannot reach them"));
+      const PodGangPointer gang = keep(found.gang, std::move(by_folders));
       gang->is_unreadable = gang->is_unsaved = true;
       continue;
     }
@@ -118,6 +120,7 @@ void PodGangTable::load() {
     gang->has_others = record->has_others;
     gang->places = std::move(record->places);
   }
+  return {};
 }
 
 PodGangPointer PodGangTable::add(const GangId& gang, const rsh::Key& key) {

@@ -24,6 +24,9 @@ namespace muster::engine::kubernetes {
 
 using lent::TaskPointer;
 
+/// The time of the first of the API server's latest answers, if all since were errors of its own (5xx).
+using FaultsInRow = std::optional<std::chrono::steady_clock::time_point>;
+
 /// The pod of a task.
 struct HeldPod {
   PodTask plan;             ///< empty after a restart, until the caller prepares it again
@@ -32,6 +35,7 @@ struct HeldPod {
   Call creation;
   base::EventLoop::Interest retry;     ///< of the creation
   std::optional<base::Error> refusal;  ///< the API server's latest refusal, which may pass
+  FaultsInRow faults;                  ///< of its creation
   std::optional<PodFacts> facts;       ///< as last watched
   std::string unneeded_uid;            ///< of an earlier pod of this name, which is being deleted
   bool is_gone = false;                ///< it was seen, and does not exist any more
@@ -55,12 +59,14 @@ struct MissingObject {
   Call creation;
   base::EventLoop::Interest retry;
   std::optional<base::Error> refusal;  ///< the API server's latest refusal, which may pass
+  FaultsInRow faults;                  ///< of its creation
 };
 
 struct PodGang : lent::HeldGang {
-  PodJob job;              ///< only the id after a restart, until the caller prepares pods again
-  std::string uid;         ///< of the owner object; empty: not created yet
-  bool has_others = true;  ///< once the owner was created: so are the other objects except pods
+  PodJob job;       ///< only the id after a restart, until the caller prepares pods again
+  std::string uid;  ///< of the owner object; empty: not created yet
+  /// All objects except pods are created; meaningless while `uid` is empty.
+  bool has_others = true;
   std::map<std::string, MissingObject> missing = {};  ///< while has_others is false; by resource
   /// An earlier server has left a record that this server cannot read. The gang has no connection,
   /// and is_unsaved: a later server may be able to read the file.
@@ -74,6 +80,7 @@ struct PodGang : lent::HeldGang {
   std::vector<Call> calls;              ///< of the owner, and of the release
   base::EventLoop::Interest retry;      ///< of the owner's creation, or of the release
   std::optional<base::Error> refusal;   ///< why the owner is not created yet
+  FaultsInRow faults;                   ///< of the owner's creation
   std::optional<base::Error> fault;     ///< of any object, for good
   std::vector<std::function<void()>> when_released;
 
@@ -111,8 +118,9 @@ class PodGangTable {
   PodGangTable(lent::GangTable& shared, std::string owner)
       : shared_(shared), owner_(std::move(owner)) {}
 
-  /// Adds the gangs whose records an earlier server has left.
-  void load();
+  /// Adds the gangs whose records an earlier server has left. An error: gangs may be missing, whose
+  /// pods would be deleted as unknown.
+  base::Result<void> load();
   /// A gang with this key and no task.
   PodGangPointer add(const GangId& gang, const rsh::Key& key);
   /// A seat for one more task; the task's existing one if it has it.

@@ -88,7 +88,8 @@ struct KubernetesEngine::Impl {
 
   lent::Lender lender();
   /// Reads what an earlier server left, and begins to watch the cluster. Not before the engine is
-  /// first used: a server that does not lead must change nothing.
+  /// first used: a server that does not lead must change nothing. If what is left cannot be listed, the
+  /// engine has no part in the cluster, because it would delete running pods.
   void begin();
   void open_callback();
   std::string brief_of(const kubernetes::PodGang& gang) const;
@@ -100,6 +101,7 @@ struct KubernetesEngine::Impl {
   const KubernetesOptions options;
   kubernetes::ApiClient client;
   bool has_begun = false;
+  Result<void> loaded;  ///< whether begin() could list what an earlier server left
   std::optional<Result<node::CallbackSite>> callback;
   lent::LentTasks tasks{loop, lent_options_of(options),
                         kubernetes::pod_table_options(options.folder)};
@@ -120,6 +122,7 @@ struct KubernetesEngine::Impl {
       client,
       options.pods,
       gangs,
+      options.pod_timeout,
       {.admit = [this](const PodGangPointer& gang) { return descriptors.admit(gang); },
        .brief_of = [this](const kubernetes::PodGang& gang) { return brief_of(gang); },
        .changed = [this](const PodGangPointer& gang) { preparations.look(gang); }}};
@@ -197,8 +200,9 @@ lent::Lender KubernetesEngine::Impl::lender() {
 
 void KubernetesEngine::Impl::begin() {
   if (std::exchange(has_begun, true)) return;
+  loaded = gangs.load();
+  if (!loaded) return;
   if (options.are_called()) open_callback();
-  gangs.load();
   for (const PodGangPointer& gang : gangs.all()) {
     // The server that waited for these pods is gone, and its caller begins another attempt.
     // A gang that waits in a queue of the cluster keeps its place: it is requested again.
@@ -381,6 +385,11 @@ Result<std::unique_ptr<Exec>> KubernetesEngine::exec(const GangId& gang, const s
 Result<std::unique_ptr<Exec>> KubernetesEngine::attach(const GangId& gang, const std::string& task,
                                                        ExecHandlers handlers) {
   return impl_->tasks.orders.attach(gang, task, std::move(handlers));
+}
+
+Result<void> KubernetesEngine::check_found_tasks() {
+  impl_->begin();
+  return impl_->loaded;
 }
 
 AdoptionResult KubernetesEngine::adopt(const GangId& gang, const std::string& task) {

@@ -12,8 +12,8 @@ namespace {
 /// A watch is behind by less than this, or the API server is away.
 constexpr std::chrono::milliseconds kWatchDelay{1000};
 
-/// Whether Kubernetes or a user has ended the pod. A pod also ends when its muster-node leaves; then it
-/// has no reason, and nobody has taken it.
+/// Whether Kubernetes or a user has ended the pod. A pod that ends because its muster-node
+/// left has no reason, and was not taken.
 bool was_taken(const HeldPod& pod) {
   return pod.is_gone || (pod.facts && (pod.facts->is_being_deleted || !pod.facts->reason.empty() ||
                                        !pod.facts->disruption.empty()));

@@ -99,7 +99,7 @@ TEST_F(LostPods, ATaskThatRanIsLost) {
   EXPECT_TRUE(end_->lost);
 }
 
-TEST_F(LostPods, ATaskThatHasEndedIsReportedWithoutTheArtifactsThatCannotComeAnyMore) {
+TEST_F(LostPods, AnEndedTaskIsReportedIfItsArtifactsCannotBeFetched) {
   end_and_fetch();
   lose_pod();
 

@@ -77,6 +77,18 @@ void GangObjects::create(const PodGangPointer& gang) {
   hooks_.changed(gang);
 }
 
+/// `faults`: of the earlier answers to the same creation.
+bool GangObjects::is_tried_again(const Error& error, FaultsInRow& faults) const {
+  if (!is_fault_of_server(error)) {
+    faults.reset();
+    return may_pass(error);
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (faults) return now - *faults < pod_timeout_;
+  faults = now;
+  return true;
+}
+
 void GangObjects::create_later(const PodGangPointer& gang, std::chrono::milliseconds pause) {
   gang->retry = loop_.after(pause, [this, weak = std::weak_ptr(gang)] {
     if (const auto still = weak.lock()) create(still);
@@ -101,13 +113,14 @@ void GangObjects::owner_created(const PodGangPointer& gang, Result<Json> created
   if (created) {
     gang->uid = text_of(*created, "metadata", "uid");
     gang->refusal.reset();
+    gang->faults.reset();
     gang->has_others = false;
     gangs_.save(gang);
     create_others(gang, false);
     return hooks_.changed(gang);
   }
   const Error& error = created.error();
-  if (!may_pass(error)) {
+  if (!is_tried_again(error, gang->faults)) {
     gang->fault = error;
     return hooks_.changed(gang);
   }
@@ -178,7 +191,7 @@ void GangObjects::other_created(const PodGangPointer& gang, const std::string& p
     return hooks_.changed(gang);
   }
   const Error error = std::move(created).error();
-  if (!may_pass(error)) {
+  if (!is_tried_again(error, missing.faults)) {
     gang->fault = error;
     return hooks_.changed(gang);
   }
@@ -227,11 +240,12 @@ void GangObjects::pod_created(const PodGangPointer& gang, const std::string& tas
   if (created) {
     pod.is_created = true;
     pod.refusal.reset();
+    pod.faults.reset();
     if (!pod.facts) pod.facts = read_pod(*created);
     return hooks_.changed(gang);
   }
   const Error error = std::move(created).error();
-  if (!may_pass(error)) {
+  if (!is_tried_again(error, pod.faults)) {
     gang->fault = error;
     return hooks_.changed(gang);
   }

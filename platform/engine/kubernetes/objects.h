@@ -1,7 +1,9 @@
 // The objects of gangs in the cluster: creating them, one owner and then all others, and deleting
 // them by their owner.
 //
-// A refusal that may pass (may_pass()) is tried again; the caller decides how long. Pods are created
+// A refusal that may pass (may_pass()) is tried again; the caller decides how long. But errors of the
+// API server itself are given up when it has given no other answer for the timeout of pods: the
+// cluster may have an admission webhook that fails until an operator repairs it. Pods are created
 // when the API server has accepted the objects that they rely on: the Service, the NetworkPolicy,
 // the claim and the logins. A gang's deletion is tried until it succeeds, also by the next server.
 //
@@ -31,8 +33,13 @@ class GangObjects {
   };
 
   GangObjects(base::EventLoop& loop, ApiClient& client, const PodSite& site, PodGangTable& gangs,
-              Hooks hooks)
-      : loop_(loop), client_(client), site_(site), gangs_(gangs), hooks_(std::move(hooks)) {}
+              std::chrono::milliseconds pod_timeout, Hooks hooks)
+      : loop_(loop),
+        client_(client),
+        site_(site),
+        gangs_(gangs),
+        pod_timeout_(pod_timeout),
+        hooks_(std::move(hooks)) {}
 
   /// Creates what is missing, once the gang is admitted: the owner, the other objects, and the
   /// required pods. The gang's record must be on disk.
@@ -56,6 +63,7 @@ class GangObjects {
   void create_pods(const PodGangPointer& gang);
   void create_pod(const PodGangPointer& gang, const std::string& task);
   void pod_created(const PodGangPointer& gang, const std::string& task, base::Result<Json> created);
+  bool is_tried_again(const base::Error& error, FaultsInRow& faults) const;
   void create_later(const PodGangPointer& gang, std::chrono::milliseconds pause);
   void finish_workload(const PodGangPointer& gang);
   void delete_owner(const PodGangPointer& gang);
@@ -65,6 +73,7 @@ class GangObjects {
   ApiClient& client_;
   const PodSite& site_;
   PodGangTable& gangs_;
+  const std::chrono::milliseconds pod_timeout_;
   Hooks hooks_;
   std::vector<Call> orphans_;
 };

@@ -90,6 +90,7 @@ class ObjectsOfGang : public testing::Test, protected base::TestLoop {
                        client_,
                        site_,
                        table_,
+                       std::chrono::hours(1),
                        {.admit = [](const PodGangPointer&) { return true; },
                         .brief_of = [](const PodGang&) { return std::string("the brief"); },
                         .changed = [](const PodGangPointer&) {}}};
@@ -182,10 +183,11 @@ class ObjectsOfRefusedGang : public testing::Test, protected base::TestLoop {
 
   /// A server's part of the work.
   struct Server {
-    explicit Server(ObjectsOfRefusedGang& test)
+    explicit Server(ObjectsOfRefusedGang& test,
+                    std::chrono::milliseconds pod_timeout = std::chrono::hours(1))
         : shared(test.loop(), pod_table_options(test.folder_ / "jobs")),
           table(shared, "owner"),
-          objects(test.loop(), test.client_, test.site_, table,
+          objects(test.loop(), test.client_, test.site_, table, pod_timeout,
                   {.admit = [](const PodGangPointer&) { return true; },
                    .brief_of = [](const PodGang&) { return std::string("the brief"); },
                    .changed =
@@ -273,6 +275,46 @@ TEST_F(ObjectsOfRefusedGang, NoPodIsCreatedBeforeTheServiceAndTheNetworkPolicyAr
   EXPECT_EQ(server_.count(kPolicies), 1U);
 }
 
+/// As by an admission webhook whose certificate has expired.
+TEST_F(ObjectsOfRefusedGang, ErrorsOfTheServerThatLastAreGivenUp) {
+  Server impatient(*this, std::chrono::milliseconds(0));
+  std::vector<PodGangPointer> gangs;
+  std::vector<std::shared_ptr<void>> preparations;
+  for (const std::string& creation : {kOwners, kPolicies, kThePods}) {
+    const GangId id{.job_id = "job" + std::to_string(gangs.size()), .attempt = 1};
+    gangs.push_back(impatient.table.add(id, rsh::Key{}));
+    server_.on(creation, [name = gang_name("owner", id)](const http::Request& request) {
+      const bool fails = request.body.find(name) != std::string::npos;
+      return fails ? FakeApiServer::refusal(500, "InternalError", "failed calling webhook")
+                   : accepted("object");
+    });
+    want_pods(impatient, gangs.back());
+    preparations.push_back(std::exchange(preparation_, nullptr));
+  }
+
+  for (const PodGangPointer& gang : gangs) impatient.objects.create(gang);
+
+  for (const PodGangPointer& gang : gangs) {
+    ASSERT_TRUE(run_until([&] { return gang->fault.has_value(); })) << gang->gang.job_id;
+    EXPECT_NE(gang->fault->what.find("failed calling webhook"), std::string::npos);
+  }
+  EXPECT_EQ(server_.count(kOwners), 4U) << "the first error may pass";
+  EXPECT_EQ(server_.count(kPolicies), 3U);
+}
+
+TEST_F(ObjectsOfRefusedGang, AQuotaBetweenErrorsOfTheServerIsAwaited) {
+  const auto failed = answer_with(FakeApiServer::refusal(503, "ServiceUnavailable", "it starts"));
+  server_.on(kTheServices, {failed, no_quota(), failed, answer_with(accepted("service"))});
+  Server impatient(*this, std::chrono::milliseconds(0));
+  const PodGangPointer gang = impatient.table.add(id_, rsh::Key{});
+  want_pods(impatient, gang);
+
+  impatient.objects.create(gang);
+
+  EXPECT_TRUE(run_until([&] { return gang->fault || has_pods(*gang); }));
+  EXPECT_FALSE(gang->fault);
+}
+
 TEST_F(ObjectsOfRefusedGang, ANetworkPolicyOfAnEarlierOwnerIsNotTheGangs) {
   server_.on(kPolicies, {exists(), answer_with(accepted("policy"))});
   const PodGangPointer gang = first_server_.table.add(id_, rsh::Key{});
@@ -295,7 +337,7 @@ TEST_F(ObjectsOfRefusedGang, TheNextServerCreatesTheObjectsThatAreMissing) {
   server_.on(kTheServices, exists());
 
   Server next(*this);
-  next.table.load();
+  ASSERT_TRUE(next.table.load());
   const PodGangPointer gang = next.table.find(id_);
   ASSERT_NE(gang, nullptr);
   want_pods(next, gang);
@@ -308,7 +350,7 @@ TEST_F(ObjectsOfRefusedGang, TheNextServerCreatesTheObjectsThatAreMissing) {
 
   next.table.save(gang);
   Server last(*this);
-  last.table.load();
+  ASSERT_TRUE(last.table.load());
   ASSERT_NE(last.table.find(id_), nullptr);
   EXPECT_TRUE(last.table.find(id_)->has_others);
 }

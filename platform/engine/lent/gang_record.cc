@@ -79,11 +79,40 @@ std::optional<AllocationRevoked> taken_of(const json& text) {
   return taken;
 }
 
-/// Folders of attempts: their names are whole numbers.
-std::vector<int> attempts_in(const fs::path& job_folder) {
-  std::vector<int> attempts;
+Error cannot_list(const fs::path& folder, const std::error_code& why) {
+  Error error = base::system_error("cannot list '" + folder.string() + "'", why.value());
+  error.advice = "make this folder readable: jobs that run may have their files there";
+  return error;
+}
+
+/// The entries of a folder. A path without a folder has none.
+Result<std::vector<fs::directory_entry>> entries_of(const fs::path& folder) {
+  std::vector<fs::directory_entry> entries;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(job_folder, error)) {
+  fs::directory_iterator each(folder, error);
+  for (; !error && each != fs::directory_iterator(); each.increment(error)) {
+    entries.push_back(*each);
+  }
+  const bool has_none =
+      error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
+  if (error && !has_none) return cannot_list(folder, error);
+  return entries;
+}
+
+/// A folder of another kind, such as lost+found, may be closed to the server.
+bool may_name_a_job(const std::string& folder) {
+  return std::all_of(folder.begin(), folder.end(), [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9');
+  });
+}
+
+/// Folders of attempts: their names are whole numbers.
+Result<std::vector<int>> attempts_in(const fs::path& job_folder) {
+  std::vector<int> attempts;
+  const auto entries = entries_of(job_folder);
+  if (!entries && !may_name_a_job(job_folder.filename().string())) return attempts;
+  if (!entries) return entries.error();
+  for (const fs::directory_entry& entry : *entries) {
     const auto number = base::number_of<int>(entry.path().filename().string());
     if (number) attempts.push_back(*number);
   }
@@ -118,11 +147,13 @@ Result<GangRecord> gang_record_of(const json& object) {
   }
 }
 
-std::vector<FoundRecord> records_in(const fs::path& jobs_folder, const std::string& name) {
+Result<std::vector<FoundRecord>> records_in(const fs::path& jobs_folder, const std::string& name) {
   std::vector<FoundRecord> found;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(jobs_folder, error)) {
-    for (const int attempt : attempts_in(entry.path())) {
+  MUSTER_TRY(const std::vector<fs::directory_entry> jobs, entries_of(jobs_folder));
+  for (const fs::directory_entry& entry : jobs) {
+    MUSTER_TRY(const std::vector<int> attempts, attempts_in(entry.path()));
+    for (const int attempt : attempts) {
       const fs::path path = entry.path() / std::to_string(attempt) / name;
       if (!fs::exists(path, error) && !error) continue;
       auto text = base::read_file(path, kLongestRecord);
@@ -134,6 +165,21 @@ std::vector<FoundRecord> records_in(const fs::path& jobs_folder, const std::stri
     }
   }
   return found;
+}
+
+Result<std::vector<std::string>> started_tasks_in(const fs::path& attempt_folder) {
+  std::vector<std::string> tasks;
+  MUSTER_TRY(const std::vector<fs::directory_entry> entries, entries_of(attempt_folder));
+  for (const fs::directory_entry& entry : entries) {
+    std::error_code error;
+    const bool is_folder = entry.is_directory(error);
+    if (error && error != std::errc::no_such_file_or_directory) {
+      return cannot_list(attempt_folder, error);
+    }
+    if (is_folder) tasks.push_back(entry.path().filename().string());
+  }
+  std::sort(tasks.begin(), tasks.end());
+  return tasks;
 }
 
 // --- writing

@@ -64,14 +64,18 @@ void add_to(nlohmann::json& object, const GangRecord& record);
 base::Result<GangRecord> gang_record_of(const nlohmann::json& object);
 
 /// The texts of all files NAME in the folders of attempts in a folder of jobs. Logs the files that
-/// cannot be read.
+/// cannot be read. An error: a folder cannot be listed, so records may be missing.
 struct FoundRecord {
   GangId gang;
   std::filesystem::path path;
   std::string text;  ///< empty, and so no record, if the file cannot be read
 };
-std::vector<FoundRecord> records_in(const std::filesystem::path& jobs_folder,
-                                    const std::string& name);
+base::Result<std::vector<FoundRecord>> records_in(const std::filesystem::path& jobs_folder,
+                                                  const std::string& name);
+/// The started tasks of an attempt: each has a folder in the folder of the attempt. An error: that
+/// folder cannot be listed.
+base::Result<std::vector<std::string>> started_tasks_in(
+    const std::filesystem::path& attempt_folder);
 
 /// Writes records durably, off the loop's thread. Records that arrive during a write are written
 /// together: a disk syncs a hundred records in little more time than one. Must not outlive the

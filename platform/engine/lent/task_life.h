@@ -60,8 +60,8 @@ class TaskLife {
   /// Whether the task has ended, and not by a signal of the cluster. If its muster-node has not
   /// reported the end, the record in the task's folder may show it.
   bool has_own_end(const GangPointer& gang, const TaskPointer& task);
-  /// Ends a task whose muster-node is gone: as lost, unless it has an end of its own. That end names
-  /// the artifacts that have not arrived.
+  /// Ends a task whose muster-node is gone: as lost, unless it has an end of its own. Its status then
+  /// reports that the artifacts could not be fetched.
   void lose(const GangPointer& gang, const TaskPointer& task, const std::string& why);
   /// The same, with the cluster's report of the end. `how` need not be lost: the cluster may have
   /// recorded how the task ended.

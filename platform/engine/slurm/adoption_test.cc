@@ -261,11 +261,55 @@ TEST_F(WithoutARecord, ATaskThatIsStoppedEndsWithItsSlurmJob) {
   EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 
+TEST_F(WithoutARecord, AJobIsStoppedAlthoughOneOfItsTasksHadEndedBefore) {
+  ASSERT_TRUE(base::make_private_folder(folder_ / "jobs/job1/1/worker-1"));
+  open();
+  ASSERT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kRunning);
+  wait_for_polls(4);
+  ASSERT_TRUE(cluster_.cancelled.empty());
+
+  call([&] { engine_->stop(gang_, {"main"}, StopMode::kGraceful); });
+
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_TRUE(end_of("main")->status.stopped);
+  EXPECT_EQ(cluster_.job(17).state, JobState::kCancelled);
+}
+
+TEST_F(WithoutARecord, ItsJobIsRequestedAgainAfterItsSlurmJobIsOver) {
+  cluster_.end(17, JobState::kNodeFailed, "NODE_FAIL");
+  wait_for<AllocationRevoked>(gang_);
+
+  ask(gang_, wish({"main"}));
+
+  wait_until([&] { return record(gang_).job.id == 18; });
+  EXPECT_EQ(record(gang_).job.former, std::vector<uint64_t>{17});
+}
+
 TEST_F(WithoutARecord, AnAllocationThatIsGivenBackEnds) {
   give_back(gang_);
 
   wait_until([&] { return !has_record(gang_); });
   EXPECT_EQ(cluster_.job(17).state, JobState::kCancelled);
+}
+
+TEST_F(SlurmEngineTest, NothingIsCancelledIfTheFolderOfAJobCannotBeListed) {
+  auto its_node = gang_that_runs();
+  engine_.reset();
+  const auto job = folder_ / "jobs/job1";
+  std::filesystem::rename(job, folder_ / "moved");
+  std::filesystem::create_symlink("job1", job);  // a listing of it fails
+  open();
+
+  const auto found = engine_->check_found_tasks();
+
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.error().what.find(job.string()), std::string::npos) << found.error().what;
+  std::filesystem::remove(job);
+  std::filesystem::rename(folder_ / "moved", job);
+  open();
+  EXPECT_TRUE(engine_->check_found_tasks());
+  EXPECT_EQ(engine_->adopt(gang_, "main"), AdoptionResult::kRunning);
+  EXPECT_TRUE(cluster_.cancelled.empty());
 }
 
 TEST_F(SlurmEngineTest, AnUnreadableRecordIsLoggedAndTheOthersAreAdopted) {

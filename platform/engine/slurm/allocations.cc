@@ -16,11 +16,23 @@ namespace muster::engine::slurm {
 using base::Error;
 using base::ErrorCode;
 
+namespace {
+
+/// The Slurm jobs that the gang has and had.
+std::vector<uint64_t> all_jobs_of(const HeldGang& gang) {
+  auto jobs = gang.job.former;
+  if (gang.job.id != 0) jobs.push_back(gang.job.id);
+  return jobs;
+}
+
+}  // namespace
+
 // --- requesting
 
 void Allocations::request(const GangId& gang, AllocationRequest wish) {
   if (const GangPointer held = gangs_.find(gang)) {
     if (held->is_unreadable) give_back(gang);
+    if (gangs_.find(gang) != held) return request_new(gang, std::move(wish), all_jobs_of(*held));
     return resume(held, std::move(wish));
   }
   request_new(gang, std::move(wish), {});
@@ -332,9 +344,7 @@ void Allocations::forget(const GangPointer& gang) {
   queue_.do_not_cancel(gang->job.id);
   gangs_.remove(gang);
   if (!gang->next_wish) return;
-  auto former = gang->job.former;
-  if (gang->job.id != 0) former.push_back(gang->job.id);
-  request_new(gang->gang, *std::move(gang->next_wish), std::move(former));
+  request_new(gang->gang, *std::move(gang->next_wish), all_jobs_of(*gang));
 }
 
 }  // namespace muster::engine::slurm

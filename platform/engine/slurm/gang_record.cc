@@ -1,12 +1,10 @@
 #include "engine/slurm/gang_record.h"
 
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
 #include "base/json_text.h"
-#include "base/log.h"
 #include "base/random.h"
 #include "engine/slurm/submission.h"
 
@@ -53,29 +51,25 @@ Result<GangRecord> decode_gang_record(std::string_view text) {
   }
 }
 
-std::vector<std::pair<GangId, Result<GangRecord>>> gang_records_in(const fs::path& jobs_folder) {
+Result<std::vector<std::pair<GangId, Result<GangRecord>>>> gang_records_in(
+    const fs::path& jobs_folder) {
   std::vector<std::pair<GangId, Result<GangRecord>>> records;
-  for (const lent::FoundRecord& found : lent::records_in(jobs_folder, kRecordFile)) {
-    auto record = decode_gang_record(found.text);
-    if (!record) {
-      base::log_error("'" + found.path.string() + "': " + record.error().what +
-                      "; its tasks continue, but this server cannot reach them");
-    }
-    records.emplace_back(found.gang, std::move(record));
+  MUSTER_TRY(const std::vector<lent::FoundRecord> all, lent::records_in(jobs_folder, kRecordFile));
+  for (const lent::FoundRecord& found : all) {
+    records.emplace_back(found.gang, decode_gang_record(found.text));
   }
   return records;
 }
 
 /// The tasks count as if they shared the folder, because nothing can be copied from their nodes.
-GangRecord substitute_record(const std::string& owner, const GangId& gang,
-                             const fs::path& attempt_folder) {
+Result<GangRecord> substitute_record(const std::string& owner, const GangId& gang,
+                                     const fs::path& attempt_folder) {
+  MUSTER_TRY(const std::vector<std::string> tasks, lent::started_tasks_in(attempt_folder));
   GangRecord record{
       .common = {.key = base::SystemRandom().bytes<std::tuple_size_v<rsh::Key>>(), .given = true},
       .job = {.submitted_attempt = gang.attempt, .comment = comment_for(owner, gang)}};
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(attempt_folder, error)) {
-    if (!entry.is_directory(error)) continue;
-    record.common.seats.push_back({.task = entry.path().filename().string(),
+  for (const std::string& task : tasks) {
+    record.common.seats.push_back({.task = task,
                                    .index = static_cast<int>(record.common.seats.size()),
                                    .shares_folder = true,
                                    .started = true});

@@ -47,12 +47,14 @@ std::string encode(const GangRecord& record);
 /// kInvalid; the error does not quote the text, which may contain a key.
 base::Result<GangRecord> decode_gang_record(std::string_view json);
 
-/// The records of all gangs in a folder of jobs; an error for a record that cannot be read.
-std::vector<std::pair<GangId, base::Result<GangRecord>>> gang_records_in(
+/// The records of all gangs in a folder of jobs, with an error for each record that cannot be read.
+/// An error: as lent::records_in().
+base::Result<std::vector<std::pair<GangId, base::Result<GangRecord>>>> gang_records_in(
     const std::filesystem::path& jobs_folder);
-/// Takes the place of a record that cannot be read: each task that was started has a folder in the
-/// folder of the attempt. The random key is not the gang's, so no muster-node can connect with it.
-GangRecord substitute_record(const std::string& owner, const GangId& gang,
-                             const std::filesystem::path& attempt_folder);
+/// Takes the place of a record that cannot be read, with a seat for each task that was started. The
+/// random key is not the gang's, so no muster-node can connect with it. An error: as
+/// lent::started_tasks_in().
+base::Result<GangRecord> substitute_record(const std::string& owner, const GangId& gang,
+                                           const std::filesystem::path& attempt_folder);
 
 }  // namespace muster::engine::slurm

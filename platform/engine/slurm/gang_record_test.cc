@@ -84,8 +84,9 @@ TEST_P(KeptRecords, AreReadableByTheNextServerOnly) {
   ASSERT_TRUE(loop.run_until([&] { return kept == GetParam(); }));
 
   const auto found = gang_records_in(folder);
-  EXPECT_EQ(found.size(), static_cast<size_t>(GetParam()));
-  for (const auto& [gang, each] : found) {
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->size(), static_cast<size_t>(GetParam()));
+  for (const auto& [gang, each] : *found) {
     EXPECT_EQ(gang.attempt, 2);
     ASSERT_TRUE(each);
     EXPECT_EQ(*each, record);
@@ -96,6 +97,19 @@ TEST_P(KeptRecords, AreReadableByTheNextServerOnly) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Many, KeptRecords, testing::Values(1, 3, 50));
+
+// A listing of a link to itself fails, also for root. Otherwise the gang's Slurm job would be cancelled.
+TEST(GangRecords, AreNotReadIfAFolderCannotBeListed) {
+  const base::TestFolder folder;
+  std::filesystem::create_symlink("lost+found", folder / "lost+found");
+  ASSERT_TRUE(gang_records_in(folder)) << "it is no folder of a job";
+  EXPECT_TRUE(gang_records_in(folder / "missing")) << "as in a new state folder";
+  std::filesystem::create_symlink("job1", folder / "job1");
+
+  EXPECT_FALSE(gang_records_in(folder));
+  EXPECT_FALSE(gang_records_in(folder / "job1"));
+  EXPECT_FALSE(substitute_record("owner", {"job1", 1}, folder / "job1"));
+}
 
 TEST(RecordWriters, NameRecordsThatCannotBeWritten) {
   const base::TestFolder folder;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/log.h"
+
 namespace muster::engine::slurm {
 
 lent::GangTable::Options table_options(std::filesystem::path jobs) {
@@ -12,10 +14,11 @@ lent::GangTable::Options table_options(std::filesystem::path jobs) {
           }};
 }
 
-void GangTable::load(const std::string& owner) {
-  for (auto& [gang, record] : gang_records_in(shared_.jobs_folder())) {
+Result<void> GangTable::load(const std::string& owner) {
+  MUSTER_TRY(auto records, gang_records_in(shared_.jobs_folder()));
+  for (auto& [gang, record] : records) {
     if (!record) {
-      add_unreadable(owner, gang);
+      MUSTER_CHECK(add_unreadable(owner, gang, record.error()));
       continue;
     }
     Stage stage = Stage::kQueued;
@@ -23,14 +26,21 @@ void GangTable::load(const std::string& owner) {
     if (record->common.given) stage = Stage::kAllocated;
     add(gang, *std::move(record), stage);
   }
+  return {};
 }
 
 /// A gang without a started task has nothing to lose: its Slurm job is cancelled as an unknown one.
-void GangTable::add_unreadable(const std::string& owner, const GangId& gang) {
-  GangRecord record = substitute_record(owner, gang, attempt_folder(gang));
-  if (record.common.seats.empty()) return;
+Result<void> GangTable::add_unreadable(const std::string& owner, const GangId& gang,
+                                       const base::Error& error) {
+  MUSTER_TRY(GangRecord record, substitute_record(owner, gang, attempt_folder(gang)));
+  const bool has_tasks = !record.common.seats.empty();
+  base::log_error("'" + gang_record_in(attempt_folder(gang)).string() + "': " + error.what +
+                  (has_tasks ? "; its tasks continue, but this server cannot reach them"
+                             : "; none of its tasks had started: its Slurm job is cancelled"));
+  if (!has_tasks) return {};
   const GangPointer held = add(gang, std::move(record), Stage::kAllocated);
   held->is_unreadable = held->is_unsaved = true;
+  return {};
 }
 
 GangPointer GangTable::add(const GangId& gang, GangRecord record, Stage stage) {

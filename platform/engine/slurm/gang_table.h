@@ -72,8 +72,9 @@ class GangTable {
  public:
   explicit GangTable(lent::GangTable& shared) : shared_(shared) {}
 
-  /// Adds the gangs whose records an earlier server has left. `owner`: the id of the server.
-  void load(const std::string& owner);
+  /// Adds the gangs whose records an earlier server has left. `owner`: the id of the server. An
+  /// error: gangs may be missing, whose Slurm jobs would be cancelled as unknown.
+  Result<void> load(const std::string& owner);
   GangPointer add(const GangId& gang, GangRecord record, Stage stage);
   /// Removes the gang and its record.
   void remove(const GangPointer& gang) { shared_.remove(gang); }
@@ -97,7 +98,8 @@ class GangTable {
   }
 
  private:
-  void add_unreadable(const std::string& owner, const GangId& gang);
+  Result<void> add_unreadable(const std::string& owner, const GangId& gang,
+                              const base::Error& error);
   /// The attempts of the gang's job, in their order.
   std::vector<GangPointer> attempts_of(const std::string& job_id) const;
 

@@ -57,11 +57,16 @@ bool ended_by_itself(const HeldGang& gang) {
          });
 }
 
-/// Whether each task of the gang has ended or was told to stop.
+/// Whether Muster is stopping the gang: each task that is up has ended or was told to stop. A task
+/// that had ended before this server started is not up, and is never told to stop.
 bool is_to_stop(const HeldGang& gang) {
-  return std::all_of(gang.tasks.begin(), gang.tasks.end(), [](const auto& each) {
-    return each.second->end || each.second->was_told_to_stop;
-  });
+  const auto& tasks = gang.tasks;
+  return std::any_of(tasks.begin(), tasks.end(),
+                     [](const auto& each) { return each.second->was_told_to_stop; }) &&
+         std::all_of(tasks.begin(), tasks.end(), [](const auto& each) {
+           const HeldTask& task = *each.second;
+           return !task.up || task.end || task.was_told_to_stop;
+         });
 }
 
 }  // namespace
@@ -183,9 +188,8 @@ void SlurmJobWatch::look_into_past(std::vector<GangPointer> missing) {
     const std::vector<ListedJob>& all = past ? *past : none;
     const bool was_away = std::exchange(is_accounting_away_, !past);
     if (!past && !was_away) {
-      base::log_warning(
-          "cannot determine how jobs have ended that Slurm's controller has forgotten: " +
-          past.error().what + "; tried again");
+      base::log_warning("cannot read from Slurm's accounting database how forgotten jobs ended: " +
+                        past.error().what + "; Muster tries again");
     }
     for (const GangPointer& gang : missing) {
       if (gangs_.find(gang->gang) != gang || gang->stage == Stage::kOver) continue;
@@ -205,7 +209,7 @@ void SlurmJobWatch::look_into_past(std::vector<GangPointer> missing) {
 /// Whether to ask the accounting database again, after the next listing, before the missing job of the
 /// gang counts as unknown: it may have been cancelled or have ended.
 bool SlurmJobWatch::waits_for_accounting(const GangPointer& gang) const {
-  if (gang->record.given_back || gang->record.taken) return false;
+  if (gang->record.given_back || gang->record.taken || is_to_stop(*gang)) return false;
   if (!gang->unanswered_since) gang->unanswered_since = Steady::now();
   return Steady::now() - *gang->unanswered_since < options_.accounting_within;
 }
@@ -433,6 +437,7 @@ void SlurmJobWatch::vanished(const GangPointer& gang) {
   gang->job.former.push_back(std::exchange(gang->job.id, 0));
   gang->job.restarts = 0;
   gang->missed_polls = 0;
+  gang->unanswered_since.reset();
   gang->listed.reset();
   gangs_.save(gang);
   gang->stage = Stage::kUnsent;

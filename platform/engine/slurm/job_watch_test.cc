@@ -424,6 +424,21 @@ TEST_F(SlurmEngineTest, AForgottenJobIsNotSubmittedAgainBeforeTheAccountingDatab
   EXPECT_EQ(cluster_.submitted.size(), 1U);
 }
 
+TEST_F(SlurmEngineTest, AForgottenJobThatIsStoppedDoesNotWaitForTheAccountingDatabase) {
+  auto its_node = gang_that_runs();
+  cluster_.past_error =
+      base::Error{.code = base::ErrorCode::kUnavailable, .what = "slurmdbd: connection refused"};
+  cluster_.jobs.clear();
+  its_node.reset();
+  wait_until([&] { return cluster_.past_listings >= 3; });
+  EXPECT_EQ(end_of("main"), nullptr);
+
+  call([&] { engine_->stop(gang_, {"main"}, StopMode::kGraceful); });
+
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_TRUE(end_of("main")->status.stopped);
+}
+
 TEST_F(SlurmEngineTest, AForgottenJobIsSubmittedAgainIfTheAccountingDatabaseStaysAway) {
   open([](SlurmEngineOptions& options) {
     options.accounting_within = std::chrono::milliseconds(0);

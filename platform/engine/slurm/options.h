@@ -55,8 +55,8 @@ struct SlurmEngineOptions {
   std::chrono::milliseconds linger{600000};
   /// How long a muster-node that is to send artifacts may send nothing.
   std::chrono::milliseconds fetch_silence{600000};
-  /// How long the accounting database may fail to answer whether it has a job that the controller has
-  /// forgotten. After that, the job counts as unknown to it.
+  /// How long Muster keeps asking an accounting database that does not answer about a job that the
+  /// controller has forgotten. After that, the job counts as unknown.
   std::chrono::milliseconds accounting_within{600000};
 
   uint64_t log_quota = 0;                ///< of each task's log, in bytes; 0: no limit

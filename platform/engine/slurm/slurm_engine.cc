@@ -60,13 +60,15 @@ struct SlurmEngine::Impl {
   }
 
   /// Starts to listen for muster-nodes, and reads what an earlier server left. Not before the
-  /// engine is first used: a server that does not lead must change nothing.
+  /// engine is first used: a server that does not lead must change nothing. If what is left cannot be
+  /// listed, the engine has no part in the cluster, because it would cancel running jobs.
   void begin();
 
   base::EventLoop& loop;
   const slurm::SlurmEngineOptions options;
   std::unique_ptr<slurm::SlurmClient> client;
   slurm::Callback callback;  ///< empty until begin()
+  Result<void> loaded;       ///< whether begin() could list what an earlier server left
   lent::LentTasks tasks{loop, lent_options(options), slurm::table_options(options.folder)};
   slurm::GangTable gangs{tasks.gangs};
   slurm::SlurmQueue queue{loop, options, *client, tasks.reports};
@@ -91,7 +93,9 @@ SlurmEngine::SlurmEngine(base::EventLoop& loop, slurm::SlurmEngineOptions option
 SlurmEngine::~SlurmEngine() = default;
 
 void SlurmEngine::Impl::begin() {
-  if (callback) return;
+  if (callback || !loaded) return;
+  loaded = gangs.load(options.owner);
+  if (!loaded) return;
   callback = node::open_callback_site(loop,
                                       {.folder = options.folder,
                                        .owner = options.owner,
@@ -109,7 +113,6 @@ void SlurmEngine::Impl::begin() {
   allocations.listen([this](const GangPointer& gang, const slurm::ListedJob& listed) {
     jobs.update(gang, listed);
   });
-  gangs.load(options.owner);
   queue.begin({.has_gangs = [this] { return !gangs.is_empty(); },
                .on_jobs =
                    [this](uint64_t poll, const std::vector<slurm::ListedJob>& all) {
@@ -202,6 +205,11 @@ Result<std::unique_ptr<Exec>> SlurmEngine::exec(const GangId& gang, const std::s
 Result<std::unique_ptr<Exec>> SlurmEngine::attach(const GangId& gang, const std::string& task,
                                                   ExecHandlers handlers) {
   return impl_->tasks.orders.attach(gang, task, std::move(handlers));
+}
+
+Result<void> SlurmEngine::check_found_tasks() {
+  impl_->begin();
+  return impl_->loaded;
 }
 
 /// Muster-nodes reconnect by themselves.

@@ -56,6 +56,7 @@ class SlurmEngine : public Engine {
   void change_files(const GangId& gang, std::vector<launch::FileChange> changes,
                     Done done) override;
   void stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode) override;
+  Result<void> check_found_tasks() override;
   AdoptionResult adopt(const GangId& gang, const std::string& task) override;
   void scrub(const GangId& gang) override;
   Result<void> remove(const std::string& job_id) override;

@@ -323,7 +323,10 @@ class SlurmEngineTest : public testing::Test {
     return nullptr;
   }
   GangRecord record(const GangId& gang) const {
-    for (auto& [name, record] : gang_records_in(folder_ / "jobs")) {
+    auto records = gang_records_in(folder_ / "jobs");
+    EXPECT_TRUE(records);
+    if (!records) return {};
+    for (auto& [name, record] : *records) {
       if (name == gang && record) return *record;
     }
     return {};
