@@ -141,7 +141,7 @@ class TwoServers(MusterTest):
         first.process.send_signal(signal.SIGCONT)
 
         self.assertEqual(first.finish(), 1, first.errors)
-        self.assertIn("another server has taken the lead", first.errors)
+        self.assertIn("this server has lost the lead", first.errors)
         self.until_ready("b")
         gate.open()
         self.assert_ran_once("b", "job")

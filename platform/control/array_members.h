@@ -29,7 +29,7 @@ char letter_of(job::Phase phase);
 std::optional<job::Phase> phase_of_letter(char letter);
 /// The other letters in ArrayState::results.
 inline constexpr char kNoResult = '.';   ///< has not ended, or its job has the result
-inline constexpr char kRunsAgain = 'A';  ///< its job has ended, and it shall have another job
+inline constexpr char kRunsAgain = 'A';  ///< its job has ended, and the member waits for a new one
 
 /// What names, rights and lists need of an array, without copies: valid until the array changes.
 struct ArrayFacts {

@@ -38,7 +38,7 @@ struct Sweeps::Entry {
   struct TrialJob {
     std::string id;
     bool asking = false;  ///< its metrics are being read
-    int read_of = 0;      ///< the last attempt that had ended before its metrics were read
+    int read_of = 0;      ///< the last attempt whose metrics were read after it had ended
   };
 
   sweep::SweepProgress progress() const {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "job/obstacle.h"
 
 namespace muster::control {
 
@@ -95,8 +96,14 @@ Result<void> Journal::commit(const store::Batch& batch) {
   auto committed = store_.commit(batch);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   metrics_.commit_seconds.add(took.count());
-  if (!committed) ++metrics_.store_errors;
-  return committed;
+  if (committed) return committed;
+  ++metrics_.store_errors;
+  base::Error error = committed.error();
+  // A standby or a read-only disk may become writable again.
+  if (error.code == base::ErrorCode::kRefused) {
+    error.detail = std::make_shared<const job::RefusedForNow>();
+  }
+  return error;
 }
 
 Result<void> Journal::flush(store::Batch more) {

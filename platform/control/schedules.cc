@@ -27,7 +27,7 @@ constexpr std::chrono::minutes kOnTime{1};
 // The pause before a run is tried again whose job could not be committed.
 constexpr std::chrono::seconds kRunRetryPause{1};
 
-// The clock is set back by less than this without an effect on the runs that are decided.
+// Setting the clock back by at most this leaves decided runs decided.
 constexpr std::chrono::hours kSmallStep{1};
 
 /// Runs that were decided far ahead of `now` were decided while the clock was wrong, and do not count.
@@ -479,8 +479,7 @@ void Schedules::postpone(Held& held) {
   next_.emplace(again, held.schedule.id);
 }
 
-/// A clock that was ahead leaves times in the future when it is set right: those until which runs are
-/// decided, and those of the next runs.
+/// When a clock that was ahead is set right, `decided_until` and the next runs lie in the future.
 void Schedules::follow_the_clock(base::Time now) {
   const bool is_set_back = !looked_at_ || now < *looked_at_;
   looked_at_ = now;
@@ -490,7 +489,7 @@ void Schedules::follow_the_clock(base::Time now) {
     if (std::exchange(held->schedule.decided_until, decided) != decided) {
       services_.journal.put(object_of(held->schedule));
     }
-    plan_next(*held);  // a run that was postponed may have been so by the wrong clock
+    plan_next(*held);  // the wrong clock may have postponed a run
   }
 }
 
@@ -532,6 +531,16 @@ void Schedules::decide(Held& held) {
       decide_run(*held.cron, *held.zone, held.schedule.spec, held.schedule.decided_until,
                  services_.clock.now(), !held.unfinished.empty());
   using What = DueRun::What;
+  const auto& history = held.schedule.history;
+  const bool has_run = std::any_of(history.begin(), history.end(), [&](const ScheduledRun& other) {
+    return !other.by_request && other.time == due.time;
+  });
+  if (due.what != What::kNothing && has_run) {
+    // It was decided before the clock was set back.
+    held.schedule.decided_until = due.time;
+    services_.journal.put(object_of(held.schedule));
+    return plan_next(held);
+  }
   switch (due.what) {
     case What::kNothing:
       break;

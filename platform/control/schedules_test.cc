@@ -383,6 +383,24 @@ TEST_F(ScheduledJobs, AClockThatIsSetBackALittleDoublesNoRun) {
   EXPECT_EQ(schedule("hourly").history.size(), 1U);
 }
 
+TEST_F(ScheduledJobs, AClockThatWasBehindDoublesNoRun) {
+  create(schedule_of("hourly"));
+  pass(std::chrono::minutes(47));
+  end("hourly-20231114-2300");
+  ASSERT_TRUE(controller_->remove("hourly-20231114-2300"));
+  settle();
+
+  clock_.advance(-std::chrono::hours(3));
+  pass(std::chrono::seconds(0));
+  clock_.advance(std::chrono::hours(3));
+  pass(std::chrono::seconds(0));
+
+  EXPECT_EQ(schedule("hourly").history.size(), 1U);
+  EXPECT_FALSE(has_job("hourly-20231114-2300"));
+  pass(std::chrono::hours(1));
+  EXPECT_TRUE(has_job("hourly-20231115-0000")) << "later runs start";
+}
+
 TEST_F(ScheduledJobs, AnAutomaticRunIsInTheAuditLog) {
   create(schedule_of("hourly"));
   pass(std::chrono::hours(1));
@@ -458,6 +476,7 @@ TEST_F(ScheduledJobs, AServerKilledBeforeOrAfterAnyCommitRunsEachTimeOnce) {
   create(spec);
   clock_.advance(std::chrono::minutes(46));  // 22:59:20
   int runs = 0;
+  int crashes = 0;
   for (int death = 1; death <= 6; ++death) {
     for (const bool before : {true, false}) {
       SCOPED_TRACE(std::to_string(death) + (before ? " before" : " after"));
@@ -465,6 +484,7 @@ TEST_F(ScheduledJobs, AServerKilledBeforeOrAfterAnyCommitRunsEachTimeOnce) {
       try {
         pass(std::chrono::hours(1));
       } catch (const Crash&) {
+        ++crashes;
       }
       store_.dies_before = store_.dies_after = 0;
       restart();
@@ -475,6 +495,7 @@ TEST_F(ScheduledJobs, AServerKilledBeforeOrAfterAnyCommitRunsEachTimeOnce) {
       EXPECT_FALSE(history[0].job_id.empty());
     }
   }
+  EXPECT_GT(crashes, 0);
 }
 
 }  // namespace

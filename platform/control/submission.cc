@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -87,7 +88,8 @@ Result<void> check_neighbours(const job::JobSpec& spec, const JobTable& jobs,
       .advice =
           "try again later; an administrator can run the server as an ordinary "
           "account with a network for each job (docs/isolation.md), or set "
-          "trust_each_other: true where all projects trust each other"};
+          "trust_each_other: true where all projects trust each other",
+      .detail = std::make_shared<const job::RefusedForNow>()};
 }
 
 Result<void> check_secrets(const job::JobSpec& spec, const Accounts* accounts) {

@@ -5,6 +5,8 @@
 #include "base/units.h"
 #include "control/controller.h"
 #include "control/held_sweep.h"
+#include "job/fact.h"
+#include "job/obstacle.h"
 
 namespace muster::control {
 
@@ -32,8 +34,8 @@ int rung_of(const Job& job) {
   return number_of_text(job.spec.environment, kRungVariable, 0);
 }
 
-/// The rung for which the program was started that has ended by itself; -1: it has not, or the job was
-/// resumed since.
+/// The rung for which the program was started, if the program has ended by itself; -1 if it has not, or
+/// if the job was resumed since.
 int ended_at_rung(const Job& job) {
   if (!job.suspended || job.phase != Phase::kQueued) return -1;
   return number_of_text(job.spec.annotations, kEndedAtRung, -1);
@@ -42,6 +44,13 @@ int ended_at_rung(const Job& job) {
 /// Whether the program has ended, at a rung or for good, so that it reports nothing more.
 bool has_program_ended(const Job& job) {
   return job::is_final(job.phase) || ended_at_rung(job) >= 0;
+}
+
+/// Whether the reason for which a job was not accepted may pass by itself.
+bool may_pass(const base::Error& error) {
+  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kExhausted ||
+         base::detail_of<job::NeverStarts>(error) != nullptr ||
+         base::detail_of<job::RefusedForNow>(error) != nullptr;
 }
 
 /// What subscribers get. REQUIRES: the sweep has ended.
@@ -247,9 +256,10 @@ bool Sweeps::carry_out(Entry& entry) {
   return all_ended;
 }
 
-/// A trial whose job is not accepted now is tried again at the next look, and shows the reason: the
+/// A trial whose job is not accepted for now is tried again at the next look, and shows the reason: the
 /// store may be full for a moment, the only node that is large enough may come back, and a limit may be
-/// raised. Otherwise, a short disturbance would use up all trials.
+/// raised. Otherwise, a short disturbance would use up all trials. After any other error, such as a
+/// refusal by the rules of the server, the trial has failed.
 void Sweeps::submit_trial(Entry& entry, const Trial& trial) {
   const SweepSpec& spec = entry.record.spec;
   const auto job = parts_.controller.submit(
@@ -262,9 +272,7 @@ void Sweeps::submit_trial(Entry& entry, const Trial& trial) {
     entry.jobs[trial.number] = {.id = job->id};
     return;
   }
-  const ErrorCode code = job.error().code;
-  if (code == ErrorCode::kUnavailable || code == ErrorCode::kExhausted ||
-      code == ErrorCode::kRefused) {
+  if (may_pass(job.error())) {
     if (entry.search.note_fault(trial.number, job.error().what)) entry.unsaved = true;
     return;
   }

@@ -226,6 +226,80 @@ TEST_F(SweepControl, ATrialThatIsNotAcceptedForNowIsSubmittedLater) {
   EXPECT_EQ(trial(2).fault, "");
 }
 
+TEST_F(SweepControl, ATrialWaitsWhileTheStoreIsReadOnly) {
+  const engine::Node large = engine_.offered.front();
+  const engine::Node small{.name = "n2", .task_slots = 100, .gpus = 1, .gpu_model = "V100"};
+  SweepSpec spec = sweep_of_x(8);
+  spec.job.resources.gpus = 2;
+  spec.max_concurrent = 1;
+  create(spec);
+  engine_.set_nodes({large, small});
+  settle();
+  ASSERT_TRUE(sweeps().set_paused(id_, true, {.user = "ada"}));
+  report(1, {{"step", 1}, {"accuracy", 0.5}});
+  engine_.set_nodes({small});
+  settle();
+  ASSERT_TRUE(sweeps().set_paused(id_, false, {.user = "ada"}));
+  settle();
+  ASSERT_NE(trial(2).fault, "") << "it waits for the large node";
+  look();  // stores the reason
+
+  store_.read_only = true;
+  engine_.set_nodes({large, small});
+  settle();
+  for (int times = 0; times < 3; ++times) look();
+  EXPECT_EQ(trial(2).phase, TrialPhase::kActive);
+  EXPECT_EQ(trial(2).fault, "is read-only");
+  EXPECT_EQ(the_sweep().summary.failed, 0);
+
+  store_.read_only = false;
+  look();
+  look();
+  ASSERT_NE(job_of(2), nullptr);
+  EXPECT_EQ(job_of(2)->phase, Phase::kRunning);
+}
+
+TEST_F(SweepControl, ATrialWaitsForJobsOfAnotherProjectFromWhichItCannotBeIsolated) {
+  SweepSpec spec = sweep_of_x(8);
+  spec.max_concurrent = 1;
+  create(spec);
+  report(1, {{"step", 1}, {"accuracy", 0.5}});
+  add(project_of("lab", 1));
+  submit(single("other", "lab", 0));
+  live_again({.user = "ada", .gaps = {.is_root = true}});
+  ASSERT_TRUE(controller_->recover());
+  settle();
+
+  report(2, {{"step", 1}, {"accuracy", 0.4}});
+  look();
+  EXPECT_EQ(trial(3).phase, TrialPhase::kActive);
+  EXPECT_NE(trial(3).fault.find("another project"), std::string::npos) << trial(3).fault;
+
+  end("other");
+  look();
+  ASSERT_NE(job_of(3), nullptr);
+  EXPECT_EQ(job_of(3)->phase, Phase::kRunning);
+}
+
+TEST_F(SweepControl, ATrialFailsThatTheRulesOfTheServerForbid) {
+  SweepSpec spec = sweep_of_x(8);
+  spec.job.kubernetes.service_account = "robot";
+  spec.max_concurrent = 1;
+  spec.max_failures = 1;
+  create(spec);
+  live_again({.user = "ada", .kubernetes = {.is_shared = true}});
+  ASSERT_TRUE(controller_->recover());
+  settle();
+
+  report(1, {{"step", 1}, {"accuracy", 0.5}});
+  for (int times = 0; times < 3; ++times) look();
+
+  EXPECT_EQ(trial(2).phase, TrialPhase::kFailed);
+  EXPECT_NE(trial(2).fault.find("does not allow"), std::string::npos) << trial(2).fault;
+  EXPECT_EQ(the_sweep().summary.end, SweepEnd::kFailures);
+  EXPECT_EQ(the_sweep().summary.failed, 2);
+}
+
 TEST_F(SweepControl, TrialsWaitForTheJobThatHadTheNameWhenTheSweepWasCreated) {
   submit(single("prep", "default", 0));
   SweepSpec spec = sweep_of_x(8);

@@ -191,6 +191,11 @@ std::optional<sweep::SweepSummary> Sweeps::summary_with_id(const std::string& id
   return entry == nullptr ? std::nullopt : std::optional(entry->summary());
 }
 
+const sweep::SweepRecord* Sweeps::record_with_id(const std::string& id) const {
+  const Entry* const entry = shown(id);
+  return entry == nullptr ? nullptr : &entry->record;
+}
+
 bool Sweeps::are_busy() const {
   return std::any_of(entries_.begin(), entries_.end(), [](const auto& each) {
     const Entry& entry = *each.second;

@@ -95,6 +95,8 @@ class Sweeps : public JobMaker {
   std::optional<sweep::Sweep> with_id(const std::string& id) const;
 
   std::optional<sweep::SweepSummary> summary_with_id(const std::string& id) const;
+  /// nullptr: no sweep has this id. The record lives as long as the sweep.
+  const sweep::SweepRecord* record_with_id(const std::string& id) const;
 
   /// Whether a sweep that is not paused has not ended, or jobs of an ended sweep have not.
   bool are_busy() const;

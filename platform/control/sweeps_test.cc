@@ -53,6 +53,19 @@ TEST_F(SweepControl, NamesTheJobOfATrialWhileItIsKept) {
 }
 
 /// The jobs of trials are not kept by their sweep once their results are stored.
+TEST_F(SweepControl, FindsTheRecordOfASweepUntilTheSweepIsDeleted) {
+  create(sweep_of_x(8));
+  const sweep::SweepRecord* const record = sweeps().record_with_id(id_);
+  ASSERT_NE(record, nullptr);
+  EXPECT_EQ(record->spec.job.name, "lr");
+  EXPECT_EQ(sweeps().record_with_id("unknown"), nullptr);
+
+  ASSERT_TRUE(sweeps().stop(id_, {.user = "ada"}));
+  settle();
+  ASSERT_TRUE(sweeps().remove(id_, {.user = "ada"}));
+  EXPECT_EQ(sweeps().record_with_id(id_), nullptr);
+}
+
 TEST_F(SweepControl, ARuleRemovesTheJobOfAnEndedTrialWhileTheSweepRuns) {
   create(sweep_of_x(8));
   report(1, {{"step", 0}, {"accuracy", 0.4}});

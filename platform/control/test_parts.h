@@ -31,6 +31,7 @@ class MortalStore : public store::MemoryStore {
     ++commits;
     if (commits == dies_before) throw Crash{};
     if (full) return base::Error{.code = base::ErrorCode::kExhausted, .what = "the disk is full"};
+    if (read_only) return base::Error{.code = base::ErrorCode::kRefused, .what = "is read-only"};
     const auto committed = MemoryStore::commit(batch);
     written += static_cast<int>(batch.changed_jobs.size());
     if (committed) ends.insert(ends.end(), batch.ends.begin(), batch.ends.end());
@@ -65,6 +66,7 @@ class MortalStore : public store::MemoryStore {
   int dies_before = 0;
   int dies_after = 0;
   bool full = false;
+  bool read_only = false;
   std::vector<job::ObjectEnd> ends;  ///< of all commits
 };
 
@@ -140,19 +142,19 @@ class Scheduling : public testing::Test {
     make();
   }
 
-  void make() {
+  void make(SiteFacts site = {.user = "ada"}) {
     controller_ = nullptr;
     controller_ = std::make_unique<Controller>(
         ControllerDependencies{
             .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
-        SiteFacts{.user = "ada"});
+        std::move(site));
   }
 
   /// The server and its event loop are killed; the next server has not recovered its jobs yet.
-  void live_again() {
+  void live_again(SiteFacts site = {.user = "ada"}) {
     controller_ = nullptr;
     loop_owner_.emplace();  // in its old place
-    make();
+    make(std::move(site));
   }
 
   void settle() {

@@ -35,6 +35,9 @@ inline constexpr std::array<std::pair<Obstacle::Kind, std::string_view>, 5> kObs
     {Obstacle::Kind::kEnded, "ended"},
 }};
 
+/// In a refusal whose reason may pass by itself: the same request may be accepted later.
+struct RefusedForNow : base::ErrorDetail {};
+
 /// A detail for an error.
 inline std::shared_ptr<const base::ErrorDetail> obstacle(Obstacle::Kind kind) {
   return std::make_shared<const Obstacle>(kind);

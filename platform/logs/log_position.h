@@ -62,7 +62,8 @@ struct LogPosition {
 };
 
 /// "1;2.worker-0@4096;2.worker-1@100-250,3o-17;2.worker-2@99!": one line without spaces. The
-/// position of a very large job is shorter, so that it fits into a header, but nobody can read it.
+/// position of a very large job is in a compact form that is not readable, so that it fits into a
+/// header.
 std::string to_string(const LogPosition& position);
 std::optional<LogPosition> log_position_of(std::string_view text);
 

@@ -98,7 +98,7 @@ class ManyProjects {
 
   void change_quota(Project& project) {
     project.quota.deserved.gpu_milli = below(9) == 0 ? kUnlimited : gpus(below(6));
-    project.quota.deserved.cpu_milli = below(3) == 0 ? below(6) * 1000 : kUnlimited;
+    project.quota.deserved.cpu_milli = below(3) == 0 ? int64_t{1000} * below(6) : kUnlimited;
     set_projects();
   }
 
@@ -124,7 +124,7 @@ class ManyProjects {
 
   void set_node(int number) {
     Node node = testing::node("n" + text(number), 1 + below(8));
-    node.cpu_milli = 1000 * (2 + below(12));
+    node.cpu_milli = int64_t{1000} * (2 + below(12));
     node.cordoned = below(8) == 0;
     scheduler.set_node(node);
   }
@@ -134,7 +134,7 @@ class ManyProjects {
     Gang gang = testing::gang("g" + std::to_string(next_), "p" + text(below(kTeams)), 1 + below(3),
                               1 + below(2), kPriorities[below(5)]);
     if (below(3) == 0) gang.groups[0].minimum = 1;
-    gang.groups[0].claim.cpu_milli = 1000 * below(2);
+    gang.groups[0].claim.cpu_milli = int64_t{1000} * below(2);
     gang.sequence = next_++;
     gang.submitted = now_;
     gangs_.emplace(gang.id, gang);

@@ -331,6 +331,35 @@ TEST_F(AtTheLimitTogether, AMoreImportantGangDoesNotBreakThemByEviction) {
   EXPECT_EQ(started(stage_.plan()), (Ids{"a", "b"}));
 }
 
+// "old", which is over its quota, has the older reservation, but "wide" need not respect it. The limit
+// does not suffice for both.
+TEST(LimitOfParent, IsKeptForAGangWithinItsQuotaDespiteAnOlderReservationOverQuota) {
+  Node bare = node("n2", 8);
+  bare.cpu_milli = 1;  // too little for "old"
+  Stage stage({node("n0", 9), node("n1", 2), bare},
+              {project("p", {.deserved = 11}), project("top", {.deserved = 10, .limit = 10}),
+               project("a", {.parent = "top"}), project("b", {.deserved = 9, .parent = "top"}),
+               project("c", {.parent = "top"})});
+  stage.run(gang("t0", "p", 9), {"n0"});
+  stage.run(gang("t1", "p", 2), {"n1"});
+  for (const Gang& reserved : {with_cpus(gang("old", "a", 2), 1), gang("wide", "b", 9)}) {
+    stage.wait(reserved);
+    stage.plan(kAllocate);
+    stage.now += std::chrono::minutes(11);
+    stage.plan(kAllocate);
+  }
+
+  stage.wait(gang("small", "c", 8));
+  const Plan plan = stage.plan(kAllocate);
+
+  EXPECT_EQ(started(plan), (Ids{})) << "the limit would not suffice for it and for 'wide'";
+  const Told reason = reason_of(plan, "small");
+  EXPECT_EQ(reason.constraint, Constraint::kReserved) << reason.text;
+  EXPECT_NE(reason.text.find("'wide'"), std::string::npos) << reason.text;
+  stage.end("t0");
+  EXPECT_EQ(started(stage.plan(kAllocate)), (Ids{"wide"}));
+}
+
 /// "t" of project p runs for 100 s on six of ten GPUs, and "wide" of project q, whose limit is six
 /// GPUs, is to start after it.
 class AtTheLaterLimit : public ::testing::Test {

@@ -72,6 +72,13 @@ const GangState* first_held(Pool& pool, const std::vector<const Reservation*>& r
     most += charge_of_reserved(pool, *one);
   }
   if (related.empty() || !is_refused(most)) return nullptr;
+  // A gang need not respect every older reservation: each reservation is first counted alone.
+  for (const Reservation* const one : related) {
+    if (!may_start_reserved(pool, *one)) continue;
+    Trial alone(pool);
+    count_in_ledger(alone, pool, *one);
+    if (is_refused(request.charge)) return one->gang;
+  }
   Trial trial(pool);
   for (const Reservation* const one : related) {
     // It has to wait for the gangs that are counted already.

@@ -17,9 +17,9 @@ bool ends_before(Time now, const PlacementRequest& request, const Reservation& t
 /// The reservations of gangs past their patience that the gang must not break by the use of a limit
 /// or quota. A gang that has a reservation itself must respect the older ones.
 std::vector<const Reservation*> respected_limits(const Pool& pool, const PlacementRequest& request);
-/// The first gang that could not use its reservation if the gang of the request started before it,
-/// because a limit or quota does not suffice for them and for the gangs with the reservations before;
-/// nullptr: none. A reservation that the ones before it leave too little for is skipped. REQUIRES: the
+/// The first gang that could not use its reservation if the gang of the request started now, because a
+/// limit or quota does not suffice for both, or for both and for the earlier reservations; nullptr:
+/// none. The last check skips a reservation for which the earlier ones leave too little. REQUIRES: the
 /// request is not booked in the ledger. Undoes its changes of `pool`.
 const GangState* first_held(Pool& pool, const std::vector<const Reservation*>& reservations,
                             const PlacementRequest& request);

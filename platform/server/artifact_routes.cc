@@ -372,6 +372,7 @@ struct FileWish {
   std::string range;
   std::string if_match;
   std::string if_range;
+  std::string job;  ///< its name
   MayGoOn may_go_on;
   std::function<bool()> has_left;  ///< the client; may be empty
 };
@@ -383,6 +384,7 @@ Result<FileWish> wanted_file(const Controller& controller, const ApiCall& call) 
                 .range = header(call.request, "range"),
                 .if_match = header(call.request, "if-match"),
                 .if_range = header(call.request, "if-range"),
+                .job = job->spec.name,
                 .may_go_on = may_still_see(controller, call, job->id),
                 .has_left = call.request.peer.has_left};
   const auto folder = controller.artifacts_folder(job->id);
@@ -454,7 +456,11 @@ struct FileBeingSummed {
 /// Computes the checksum step by step, so that other requests have their turns, then answers.
 void sum_and_answer(const std::weak_ptr<ArtifactWorkers>& weak, const FileWish& wish,
                     const std::shared_ptr<FileBeingSummed>& file, const Respond& respond) {
-  if ((wish.has_left && wish.has_left()) || !wish.may_go_on()) {
+  if (!wish.may_go_on()) {
+    return respond(
+        problem({.code = ErrorCode::kNotFound, .what = "there is no job '" + wish.job + "'"}));
+  }
+  if (wish.has_left && wish.has_left()) {
     return respond(problem(
         {.code = ErrorCode::kUnavailable,
          .what = "the checksum of " + workspace::shown(wish.path) + " was not computed to its end",
@@ -462,8 +468,9 @@ void sum_and_answer(const std::weak_ptr<ArtifactWorkers>& weak, const FileWish& 
   }
   const Workers workers = weak.lock();
   const auto step = [file, sums = &workers->sums] {
-    file->is_summed = file->summing.go_on(kSummedAtOnce);
-    if (!file->is_summed) return;
+    const bool has_changed = file->summing.has_changed();
+    file->is_summed = has_changed || file->summing.go_on(kSummedAtOnce);
+    if (!file->is_summed || has_changed) return;
     file->sum = file->summing.sum();
     if (file->sum) sums->keep(file->summing.file().state, *file->sum);
   };

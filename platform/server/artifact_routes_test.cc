@@ -1,6 +1,8 @@
 // Requests that name the content of an artifact by its checksum. tests/e2e_artifacts.py has the rest.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -34,12 +36,14 @@ class ArtifactRoutes : public testing::Test {
     EXPECT_TRUE(base::write_file(folder_ / "file", content));
   }
 
-  http::Response get(const http::Headers& headers, std::function<bool()> has_left = nullptr) {
+  http::Response get(const http::Headers& headers, std::function<bool()> has_left = nullptr,
+                     std::function<bool()> still_valid = nullptr) {
     ApiCall call{.who = access::local_identity("root")};
     call.request.path = "/v1/jobs/job/artifact";
     call.request.query["path"] = "file";
     call.request.headers = headers;
     call.request.peer.has_left = std::move(has_left);
+    call.still_valid = std::move(still_valid);
     http::Response answer;
     router_.handle(std::move(call), [&](http::Response response) {
       answer = std::move(response);
@@ -95,6 +99,26 @@ TEST_F(ArtifactRoutes, NoChecksumIsComputedForAClientThatHasLeft) {
   write("abc");
 
   EXPECT_EQ(get({{"if-match", kSumOfAbc}}, [] { return true; }).status, 503);
+}
+
+TEST_F(ArtifactRoutes, ACallerWhoMayNoLongerSeeTheJobGetsNoFile) {
+  write("abc");
+
+  EXPECT_EQ(get({{"if-match", kSumOfAbc}}, nullptr, [] { return false; }).status, 404);
+}
+
+TEST_F(ArtifactRoutes, AFileThatChangesIsNotReadToItsEnd) {
+  constexpr uintmax_t kBytes = uintmax_t{160} << 20;  // several steps
+  write("");
+  std::filesystem::resize_file(folder_ / "file", kBytes);
+  int steps = 0;
+  const auto write_more = [&] {
+    if (++steps == 1) std::filesystem::resize_file(folder_ / "file", kBytes + 1);
+    return false;
+  };
+
+  EXPECT_EQ(get({{"if-match", kSumOfAbc}}, write_more).status, 412);
+  EXPECT_EQ(steps, 1);
 }
 
 }  // namespace

@@ -163,8 +163,9 @@ void JobWatchStream::append_sweep(std::string& text, const Sight& sight,
   if (!as_rows_) {
     return http::append_event(text, api::kSweepEvent, record::to_json(sweep), id);
   }
-  const auto whole = controller_.sweeps().with_id(sweep.id);
-  if (whole) http::append_event(text, api::kRowEvent, record::to_json(row_for(*whole)), id);
+  const sweep::SweepRecord* const record = controller_.sweeps().record_with_id(sweep.id);
+  if (record == nullptr) return;
+  http::append_event(text, api::kRowEvent, record::to_json(row_for(*record, sweep)), id);
 }
 
 void JobWatchStream::append_schedule(std::string& text, const Sight& sight,

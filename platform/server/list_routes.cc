@@ -96,11 +96,10 @@ class Listing {
   std::vector<Entry> find(size_t most, bool with_objects) {
     counts_known_ = query_.count && own_.sight.sees_all() && api::takes_every_job(query_);
     if (counts_known_) take_known_counts();
-    if (query_.count && !counts_known_) {
-      examine_all(most);
-    } else if (query_.order == JobOrder::kByName) {
+    const bool counts_all = query_.count && !counts_known_;
+    if (!counts_all && query_.order == JobOrder::kByName) {
       by_name(most);
-    } else if (query_.order.by == api::JobColumn::kSubmitted) {
+    } else if (!counts_all && query_.order.by == api::JobColumn::kSubmitted) {
       by_time(most);
     } else {
       examine_all(most);

@@ -50,7 +50,9 @@ std::string reason_of(const sweep::SweepSummary& sweep) {
   return start + "best " + of + ": " + sweep::trial_name(sweep.name, *sweep.best_trial);
 }
 
-api::JobRow row_of(const sweep::SweepRecord& record, const sweep::SweepSummary& sweep) {
+}  // namespace
+
+api::JobRow row_for(const sweep::SweepRecord& record, const sweep::SweepSummary& sweep) {
   const job::JobSpec& spec = record.spec.job;
   api::JobRow row{.object = api::JobRow::Object::kSweep,
                   .id = sweep.id,
@@ -74,8 +76,6 @@ api::JobRow row_of(const sweep::SweepRecord& record, const sweep::SweepSummary& 
   row.ended = sweep.ended;
   return row;
 }
-
-}  // namespace
 
 api::JobRow row_for(const control::ArrayFacts& array) {
   const job::JobSpec& spec = array.record.spec;
@@ -146,7 +146,7 @@ namespace {
 
 ListedObject listed_sweep(const sweep::SweepRecord& record, const sweep::SweepSummary& summary) {
   ListedObject object{.listed = job::facts_of(record.spec.job),
-                      .row = [&record, summary] { return row_of(record, summary); }};
+                      .row = [&record, summary] { return row_for(record, summary); }};
   object.listed.id = record.id;
   object.listed.owner = record.owner;
   object.listed.phase = sweep::job_phase(summary.phase);
@@ -190,14 +190,6 @@ void each_listed_object(const control::Controller& controller, const Sight& sigh
     object.listed.has_phase = false;
     visit(object);
   }
-}
-
-api::JobRow row_for(const sweep::Sweep& sweep) {
-  sweep::SweepRecord record{.id = sweep.summary.id,
-                            .owner = sweep.summary.owner,
-                            .created = sweep.summary.created,
-                            .spec = sweep.spec};
-  return row_of(record, sweep.summary);
 }
 
 }  // namespace muster::server

@@ -31,7 +31,7 @@ bool leave_off_what_is_too_much(std::vector<const job::Job*>& jobs);
 
 /// The row of an object. REQUIRES: the caller sees it.
 api::JobRow row_for(const control::ArrayFacts& array);
-api::JobRow row_for(const sweep::Sweep& sweep);
+api::JobRow row_for(const sweep::SweepRecord& record, const sweep::SweepSummary& sweep);
 api::JobRow row_for(const job::Schedule& schedule);
 /// The row of a job, as the caller may see it, with the progress of its program.
 api::JobRow row_for(const control::Controller& controller, const Sight& sight, const job::Job& job);

@@ -160,7 +160,7 @@ Response page_answer(const Request& request) {
 // --- requests with a cookie
 
 std::optional<Error> foreign_origin(const Request& request) {
-  const Error foreign{
+  Error foreign{
       .code = ErrorCode::kRefused,
       .what = "this request comes from a page of another site",
       .advice = "open the server's page itself; programs send 'authorization: Bearer TOKEN'"};

@@ -33,6 +33,8 @@ const DocumentJson& parameter_behind(const DocumentJson& document, const Documen
   return document.at(DocumentJson::json_pointer(reference->get<std::string>().substr(1)));
 }
 
+const DocumentJson& parameter_behind(const DocumentJson&, DocumentJson&&) = delete;
+
 /// The document without its largest parts, which declare no parameters.
 DocumentJson declaring_document() {
   using Event = DocumentJson::parse_event_t;

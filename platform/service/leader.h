@@ -42,7 +42,7 @@ class Leader {
     base::RandomSource& random;
     const access::SecretBox& box;
     workspace::TreeStore& trees;
-    std::function<void()> lost;  ///< called when another server has taken the lead
+    std::function<void()> lost;  ///< called when this server has lost the lead
     std::function<void()>
         leave;  ///< called when the server is to stop: on request, or after an idle time
     server::LoopbackDoor* door = nullptr;  ///< nullptr: the web page has no loopback port

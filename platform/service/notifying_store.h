@@ -58,8 +58,8 @@ class NotifyingStore : public store::Store {
 /// A batch of only these changes.
 store::Batch batch_of(const notify::NotificationChanges& changes);
 
-/// Reports that another server has taken the lead: from then on this server's jobs are out of date,
-/// and its commits fail.
+/// Reports that this server has lost the lead: from then on its jobs are out of date, and its commits
+/// fail.
 class WatchedStore : public store::Store {
  public:
   /// `lost` is called at most once, within commit() or look(). `leadership`: nullptr: a store of a

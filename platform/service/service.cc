@@ -331,7 +331,7 @@ class Service {
       return static_cast<bool>(trees_->info(project, tree));
     };
     site.check_running = [this](const std::vector<const job::Job*>& running) {
-      const Result<void> checked = check_jobs_folder(jobs_folder_, running);
+      Result<void> checked = check_jobs_folder(jobs_folder_, running);
       if (checked || !options_.accepts_lost_jobs) return checked;
       base::log_warning(checked.error().what + "; running jobs count as lost (--accept-lost-jobs)");
       return Result<void>();
@@ -362,8 +362,9 @@ class Service {
   /// The jobs in memory are out of date: the server has to start again.
   void lost_the_lead() {
     end({.code = ErrorCode::kConflict,
-         .what = "another server has taken the lead",
-         .advice = "after a restart this server waits for the lead"});
+         .what = "this server has lost the lead",
+         .advice = "another server leads, unless the log has another reason; after a restart, this "
+                   "server waits for the lead"});
   }
 
   void end(Error error) {

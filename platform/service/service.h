@@ -51,7 +51,7 @@ struct Makers {
 
 /// Serves until the server is asked to stop. Running jobs continue.
 ///
-/// Errors: why the server could not start; kConflict: another server has taken the lead. A
+/// Errors: why the server could not start; kConflict: this server has lost the lead. A
 /// supervisor should start this server again, which then waits for the lead.
 ///
 /// To be called once, before threads start, because it blocks signals.

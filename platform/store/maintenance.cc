@@ -214,13 +214,14 @@ Error backup_exists(const std::filesystem::path& file) {
           .advice = "choose another file"};
 }
 
-/// Makes the names in the folder of `file` durable, where the file system can.
-Result<void> sync_folder_of(const std::filesystem::path& file) {
+/// Makes the names in the folder of `file` durable, where the file system can. A folder that may be
+/// written to, but not read, cannot be opened.
+Result<void> sync_folder_of(const std::filesystem::path& file, const NamingCalls& calls) {
   const std::filesystem::path parent = file.parent_path();
   const std::string folder = parent.empty() ? "." : parent.string();
-  const base::UniqueFd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (opened && (::fsync(opened.get()) == 0 || errno == EINVAL || errno == EOPNOTSUPP)) return {};
-  return base::system_error("cannot write folder '" + folder + "'", errno);
+  const int error = calls.sync_folder(folder);
+  if (error == 0 || error == EACCES || error == EINVAL || error == EOPNOTSUPP) return {};
+  return base::system_error("cannot write folder '" + folder + "'", error);
 }
 
 bool lacks_hard_links(int error) {
@@ -241,6 +242,11 @@ NamingCalls NamingCalls::of_system() {
               }};
 }
 
+int NamingCalls::sync_folder_of_system(const std::filesystem::path& folder) {
+  const base::UniqueFd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return opened && ::fsync(opened.get()) == 0 ? 0 : errno;
+}
+
 Result<void> name_backup(const std::filesystem::path& partial, const std::filesystem::path& file,
                          const NamingCalls& calls) {
   // Unlike a rename, a link does not replace a file that was created meanwhile.
@@ -257,7 +263,10 @@ Result<void> name_backup(const std::filesystem::path& partial, const std::filesy
   }
   if (error == EEXIST) return backup_exists(file);
   if (error != 0) return base::system_error("cannot create '" + file.string() + "'", error);
-  return sync_folder_of(file);
+  Result<void> synced = sync_folder_of(file, calls);
+  // After an error, no file has the name of a complete backup.
+  if (!synced) ::unlink(file.c_str());
+  return synced;
 }
 
 Result<StoreSummary> backup_store(const std::string& store, const std::filesystem::path& file) {

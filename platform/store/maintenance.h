@@ -34,14 +34,17 @@ struct StoreSummary {
   bool operator==(const StoreSummary&) const = default;
 };
 
-/// System calls that give a file a name. They return 0 or an errno.
+/// System calls that give a file a durable name. They return 0 or an errno.
 struct NamingCalls {
   using Call =
       std::function<int(const std::filesystem::path& from, const std::filesystem::path& to)>;
   Call link;            ///< link(2)
   Call rename_if_free;  ///< renameat2(2) with RENAME_NOREPLACE
+  /// open(2) and fsync(2) of a folder.
+  std::function<int(const std::filesystem::path& folder)> sync_folder = sync_folder_of_system;
 
   static NamingCalls of_system();
+  static int sync_folder_of_system(const std::filesystem::path& folder);
 };
 
 /// Gives a complete file its name, and makes the name durable, on every file system: some have no

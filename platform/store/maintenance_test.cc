@@ -192,6 +192,27 @@ TEST_F(Maintenance, ABackupWithoutAPlaceIsAnError) {
   EXPECT_FALSE(std::filesystem::exists(file("backup")));
 }
 
+TEST_F(Maintenance, ABackupIsCompleteInAFolderThatCannotBeRead) {
+  ASSERT_TRUE(base::write_file(file("partial"), "complete"));
+  NamingCalls calls = NamingCalls::of_system();
+  calls.sync_folder = [](const auto&) { return EACCES; };
+
+  const auto named = name_backup(file("partial"), file("backup"), calls);
+
+  EXPECT_TRUE(named) << named.error().to_string();
+  EXPECT_EQ(*base::read_file(file("backup")), "complete");
+}
+
+TEST_F(Maintenance, ABackupWhoseNameIsNotDurableIsRemoved) {
+  ASSERT_TRUE(base::write_file(file("partial"), "complete"));
+  NamingCalls calls = NamingCalls::of_system();
+  calls.sync_folder = [](const auto&) { return EIO; };
+
+  EXPECT_FALSE(name_backup(file("partial"), file("backup"), calls));
+
+  EXPECT_FALSE(std::filesystem::exists(file("backup")));
+}
+
 TEST_F(Maintenance, RefusesToBackUpAFileThatIsNotAStore) {
   EXPECT_EQ(backup_store(file("missing.db"), file("b")).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(backup_store(TestPostgres::instance().new_url(), file("b")).error().code,

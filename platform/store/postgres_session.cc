@@ -82,7 +82,8 @@ Result<void> PostgresSession::lead_again() {
         number == commit_number_ || (unsettled_ && number == unsettled_->number);
     const bool is_same_lead = leader.number(0, 0) == generation_;
     if (is_same_lead && has_all_commits) return {};
-    has_lost_commits_ = is_same_lead;
+    // A smaller generation: even the commit with which this server took the lead is lost.
+    has_lost_commits_ = leader.number(0, 0) <= generation_;
     MUSTER_CHECK(connection_->query(std::string("SELECT pg_advisory_unlock(") + kLeaderLock + ")"));
   }
   leads_ = false;

@@ -150,6 +150,24 @@ TEST_F(Postgres, ALeaderThatLostItsConnectionIsRefusedIfTheDatabaseHasLostCommit
   EXPECT_TRUE(add(*store, full_job("j3", "three")));
 }
 
+TEST_F(Postgres, ALeaderThatLostItsConnectionIsRefusedIfTheDatabaseHasLostItsGeneration) {
+  const auto store = leading(url_);
+  ASSERT_TRUE(add(*store, full_job("j1", "one")));
+  server_.execute(
+      url_,
+      "DELETE FROM job WHERE id = 'j1';"
+      "UPDATE leader SET commit_number = commit_number - 1, generation = generation - 1");
+  server_.stop_at_once();
+  server_.start();
+
+  const auto refused = once_available([&] { return add(*store, full_job("j2", "two")); });
+
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
+  EXPECT_NE(refused.error().what.find("has lost changes"), std::string::npos)
+      << refused.error().what;
+}
+
 TEST_F(Postgres, TheDatabaseRefusesACommitOfAnEarlierGeneration) {
   const auto store = leading(url_);
   server_.execute(url_, "UPDATE leader SET generation = generation + 1");

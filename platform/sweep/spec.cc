@@ -399,7 +399,8 @@ void check_template(const SweepSpec& spec, job::Checker& check) {
   check.require(!spec.job.held, "job.held", "a trial cannot be held; pause the sweep");
   check.require(spec.method != Method::kAsha || spec.job.scheduling.singleton.empty(),
                 "job.scheduling.singleton",
-                "a paused trial would keep its turn; use max_concurrent: 1");
+                "a sweep of method asha cannot use a singleton, because a paused trial would block "
+                "the others; use max_concurrent: 1");
 }
 
 }  // namespace

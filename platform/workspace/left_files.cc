@@ -222,6 +222,11 @@ Result<std::string> read_at(const UniqueFd& file, int64_t offset, size_t most) {
   return bytes;
 }
 
+bool Summing::has_changed() const {
+  struct stat status{};
+  return ::fstat(file_.fd.get(), &status) != 0 || FileState(status) != file_.state;
+}
+
 bool Summing::go_on(size_t most) {
   for (size_t done = 0; done < most && !broken_;) {
     const auto left = static_cast<size_t>(file_.state.bytes - taken_);
@@ -237,9 +242,7 @@ bool Summing::go_on(size_t most) {
 }
 
 std::optional<std::string> Summing::sum() {
-  struct stat status{};
-  if (broken_ || ::fstat(file_.fd.get(), &status) != 0) return std::nullopt;
-  if (FileState(status) != file_.state) return std::nullopt;
+  if (broken_ || has_changed()) return std::nullopt;
   return sha_.digest();
 }
 

@@ -33,8 +33,8 @@ struct LeftFile {
 
 struct LeftFiles {
   std::vector<LeftFile> files;  ///< by path, bytewise
-  /// False: more files follow, or a folder has too many entries. Then no file is listed after those
-  /// that sort before its content.
+  /// False: more files follow, or a folder has too many entries. In the second case, the list ends
+  /// before the content of that folder.
   bool whole = true;
 };
 
@@ -86,6 +86,8 @@ class Summing {
  public:
   explicit Summing(OpenedFile file) : file_(std::move(file)) {}
 
+  /// Whether the file has changed since it was opened: there will be no checksum.
+  bool has_changed() const;
   /// Reads `most` more bytes. Returns true at the end of the file.
   bool go_on(size_t most);
   /// REQUIRES: go_on() returned true. nullopt: the file changed meanwhile, or could not be read.

@@ -197,7 +197,9 @@ TEST_F(LeftFilesTest, AFileThatChangesWhileItIsReadHasNoChecksum) {
   write("file", std::string(1 << 20, 'x'));
   Summing grown(*open_left(folder_, "file"));
   EXPECT_FALSE(grown.go_on(1000));
+  EXPECT_FALSE(grown.has_changed());
   std::ofstream(folder_ / "file", std::ios::app) << "more";
+  EXPECT_TRUE(grown.has_changed());
   while (!grown.go_on(1 << 20)) continue;
   EXPECT_EQ(grown.sum(), std::nullopt);
 
