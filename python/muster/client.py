@@ -10,7 +10,8 @@ import numbers
 import re
 import time
 import uuid
-from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import (TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union,
+                    cast)
 
 from . import _contexts
 from ._events import EventDecoder, RawEvent
@@ -81,29 +82,29 @@ class Client(Operations):
 
     def submit(self, spec: Union[JobSpec, Mapping[str, Any]], *, idempotency_key: Optional[str] = None,
                name_suffix: bool = False, name_template: Optional[str] = None,
-               rerun_of: Optional[str] = None) -> Union[Job, Array]:
+               rerun_of: Optional[str] = None) -> Job:
         """Submits a job exactly once, even if the request is repeated. With a key of your own, this holds over restarts
         of your program, too. With `name_suffix`, a taken name becomes NAME-2, NAME-3 and so on. A `name_template` such
         as "train-{n}" replaces the name, and the server chooses the number. `rerun_of`: the id of the job that it
         repeats.
 
-        A spec with an `array` gives an Array, any other spec a Job."""
+        Typed as a Job; use submit_array() for a spec with an `array`, which gives an Array."""
         key = idempotency_key or uuid.uuid4().hex
         made = self.submit_job(self._placed(spec), idempotency_key=key, name_suffix=name_suffix or None,
                                name_template=name_template, rerun_of=rerun_of)
         if isinstance(made, Forecast):
             raise _unexpected("a job", made)
-        return made
+        return cast(Job, made)
 
     def submit_array(self, spec: Union[JobSpec, Mapping[str, Any]], *, idempotency_key: Optional[str] = None) -> Array:
         """Submits a spec with an `array`, exactly once as submit() does. Its members become jobs one after another."""
-        made = self.submit(spec, idempotency_key=idempotency_key)
+        made: object = self.submit(spec, idempotency_key=idempotency_key)
         if not isinstance(made, Array):
             raise TypeError("the spec has no array")
         return made
 
     def rerun(self, job: JobName, *, name: Optional[str] = None, idempotency_key: Optional[str] = None,
-              project: Optional[str] = None, **changes: Any) -> Union[Job, Array]:
+              project: Optional[str] = None, **changes: Any) -> Job:
         """Submits a job again, and returns what submit() returns. `changes` are fields of its JobSpec. Without `name`,
         the new job is called NAME-2, NAME-3 and so on."""
         old_name, project = _named(job, project)

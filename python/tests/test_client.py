@@ -2,6 +2,7 @@
 
 import json
 import numbers
+import typing
 import unittest
 from unittest import mock
 
@@ -284,6 +285,10 @@ class Client(unittest.TestCase):
         client = self.serve(answer(201, JOB), answer(202, ARRAY))
         self.assertIsInstance(client.submit({"name": "dist"}), muster.Job)
         self.assertIsInstance(client.submit({"name": "grid", "array": "0-3"}), muster.Array)
+
+    def test_a_submit_is_typed_as_a_job_that_wait_accepts(self):
+        for method in (muster.Client.submit, muster.Client.rerun):
+            self.assertIs(typing.get_type_hints(method)["return"], muster.Job)
 
     def test_an_answer_of_another_kind_is_an_error(self):
         client = self.serve(answer(201, JOB))

@@ -100,6 +100,40 @@ class Interrupted(unittest.TestCase):
             outcomes = ranks.finish()
         self.assertEqual(outcomes[0].code, 0, outcomes[0].output)
 
+    def test_control_c_in_eager_mode_ends_the_wait_but_not_the_operations_of_a_list(self):
+        with start("""
+            from muster.common import operations
+
+            def reduced():
+                return hvd.grouped_allreduce([tf.ones(3), tf.ones(3, tf.float64)], op=hvd.Sum, name="summed")
+
+            if rank == 0:
+                wait = operations.Pending.wait
+                def told(pending):
+                    print("waits", flush=True)
+                    return wait(pending)
+                operations.Pending.wait = told
+                try:
+                    reduced()
+                except KeyboardInterrupt:
+                    print("came back", flush=True)
+            else:
+                reading, writing = os.pipe()
+                signal.signal(signal.SIGUSR1, lambda *_: os.write(writing, b"x"))
+                print("ready", flush=True)
+                os.read(reading, 1)
+                print("sums:", [each.numpy().tolist() for each in reduced()], flush=True)
+            hvd.join()
+        """, 2) as ranks:
+            ranks.until(1, "ready")
+            ranks.until(0, "waits")
+            ranks.signal(0, signal.SIGINT)
+            ranks.until(0, "came back")
+            ranks.signal(1, signal.SIGUSR1)
+            outcomes = ranks.finish()
+        self.assertEqual([each.code for each in outcomes], [0, 0], outcomes)
+        self.assertIn("sums: [[2.0, 2.0, 2.0], [2.0, 2.0, 2.0]]", outcomes[1].output)
+
     def test_the_interpreter_ends_with_an_operation_pending_in_a_graph(self):
         with start("""
             import threading

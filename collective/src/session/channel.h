@@ -85,8 +85,8 @@ namespace muster::collective::session {
 /// thread on duty.
 class Channel {
  public:
-  /// On rank 0: receives a message of a rank, on any thread, with the time at which that rank handed
-  /// it over; between hosts, at which it arrived. Returns whether an operation is ready.
+  /// On rank 0: receives a message of a rank, on any thread, and the time of its hand-over; between
+  /// hosts, the time of its arrival. Returns whether an operation is ready.
   using Take = std::function<bool(int from, ByteView message, Deadline handed_over)>;
 
   virtual ~Channel() = default;

@@ -39,8 +39,8 @@ class Coordinator {
   Coordinator(std::vector<std::string> hosts, std::uint64_t fusion_bytes,
               std::size_t most_names = kMostNames);
 
-  /// Receives a message that rank `from` handed over at `time`. Messages of several ranks may come
-  /// in another order than that of their times. False if the message is invalid.
+  /// Receives a message that rank `from` handed over at `time`. Messages of different ranks may
+  /// arrive in an order other than that of their times. False if the message is invalid.
   bool take(int from, ByteView message, Deadline time);
 
   /// Whether cut() has a record to return.

@@ -510,15 +510,25 @@ void Engine::when_done(Ticket ticket, std::function<void(const Status&)> then) {
 // the table's lock.
 void Engine::watch_over(Operation& operation) {
   if (std::exchange(operation.unattended, true)) return;
-  if (unattended_++ == 0) bell().ring();
+  operation.newer = nullptr;
+  operation.older = std::exchange(newest_unattended_, &operation);
+  if (operation.older != nullptr) {
+    operation.older->newer = &operation;
+  } else {
+    oldest_unattended_ = &operation;
+    bell().ring();
+  }
 }
 
 // The operation is over. After the last one, the thread that has the other ranks probed can stop
 // probing. The caller holds the table's lock.
-void Engine::end_watch_over(const Operation& operation) {
-  if (!operation.unattended) return;
-  ++unattended_ended_;
-  if (--unattended_ == 0 && watches_.load()) bell().ring();
+void Engine::end_watch_over(Operation& operation) {
+  if (!std::exchange(operation.unattended, false)) return;
+  Operation* const older = operation.older;
+  Operation* const newer = operation.newer;
+  (older != nullptr ? older->newer : oldest_unattended_) = newer;
+  (newer != nullptr ? newer->older : newest_unattended_) = older;
+  if (oldest_unattended_ == nullptr && watches_.load()) bell().ring();
 }
 
 void Engine::help(const Operation& operation, std::optional<Deadline> limit, Duty duty) {

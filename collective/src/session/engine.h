@@ -127,7 +127,7 @@ class Engine {
   // Waiting.
   std::optional<Status> wait_until(Ticket ticket, std::optional<Deadline> limit, Duty duty);
   void watch_over(Operation& operation);
-  void end_watch_over(const Operation& operation);
+  void end_watch_over(Operation& operation);
   void help(const Operation& operation, std::optional<Deadline> limit, Duty duty);
   void look_for_departed(bool& seen_before);
 
@@ -195,9 +195,9 @@ class Engine {
   MemoryInUse memory_in_use_;
   std::vector<MemorySpan> wanted_memory_;  // of the operation that is being handed over
   std::optional<Error> ended_;
-  Operation* join_ = nullptr;           // in flight
-  std::size_t unattended_ = 0;          // needed operations in flight for which no thread waits
-  std::uint64_t unattended_ended_ = 0;  // the number of such operations that have ended
+  Operation* join_ = nullptr;               // in flight
+  Operation* oldest_unattended_ = nullptr;  // needed operations in flight for which no thread waits
+  Operation* newest_unattended_ = nullptr;
 
   // Duty, and the state of the thread on duty.
   std::mutex duty_;
@@ -222,12 +222,13 @@ class Engine {
 
   std::atomic<int> last_joined_{-1};
   std::atomic<bool> stopping_{false};
-  // 1: the session's thread was woken and found another thread on duty, which looks for work again.
+  // 1: the session's thread was woken while another thread was on duty; that thread then checks for
+  // work once more.
   std::atomic<std::uint32_t> wanted_{0};
   std::atomic<bool> patient_{false};     // the thread wakes in time for every name that waits
   std::atomic<bool> watches_{false};     // the thread has the other ranks probed
   std::optional<Monitor::Watch> watch_;  // the thread's own, as are the next four
-  std::uint64_t seen_ended_ = 0;         // unattended_ended_, when the watch was last renewed
+  std::uint64_t seen_oldest_ = 0;        // the ticket of oldest_unattended_ at the last look
   std::optional<Deadline> watch_at_;
   Deadline look_at_ = {};
   bool has_seen_departed_ = false;

@@ -448,30 +448,76 @@ TEST(SessionTimeout, OfAnOperationThatARankDoesNotHandOverBlamesNoRank) {
       << outcome->error().message;
 }
 
+// Counts operations that have ended.
+class Ends {
+ public:
+  std::function<void(const Status&)> counter() {
+    return [this](const Status& status) {
+      const std::lock_guard lock(mutex_);
+      ++count_;
+      if (!status && !failure_) failure_ = status.error();
+      changed_.notify_all();
+    };
+  }
+
+  // False if it takes too long.
+  bool await(int count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, testing::kPatience, [&] { return count_ >= count; });
+  }
+  std::optional<Error> failure() {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int count_ = 0;
+  std::optional<Error> failure_;
+};
+
 // At every moment an operation is in flight for which no thread waits.
 TEST(SessionTimeout, DoesNotComeWhileOperationsEnd) {
   constexpr std::chrono::milliseconds kTimeout{500};
   TwoMonitors monitors(kTimeout);
   CountedBell::Events events;
-  std::atomic<int> ended = 0;
-  std::atomic<int> failed = 0;
+  Ends ends;
   Alone alone(without_reports(), counted_bell(events), std::move(monitors.zero));
   const auto begin = [&](int number) {
-    alone.hand_over(number % 2 == 0 ? "even" : "odd", [&](const Status& status) {
-      if (!status) ++failed;
-      ++ended;
-      ended.notify_all();
-    });
+    alone.hand_over(number % 2 == 0 ? "even" : "odd", ends.counter());
   };
   begin(0);
   const Deadline end = Clock::now() + 3 * kTimeout;
-  for (int number = 0; failed == 0 && Clock::now() < end; ++number) {
+  for (int number = 0; !ends.failure() && Clock::now() < end; ++number) {
     begin(number + 1);
     events.hand_over(number % 2 == 0 ? "even" : "odd");
-    for (int seen = ended; seen <= number; seen = ended) ended.wait(seen);
+    ASSERT_TRUE(ends.await(number + 1));
   }
-  EXPECT_EQ(failed, 0);
+  EXPECT_FALSE(ends.failure());
   EXPECT_TRUE(alone.engine().watches());
+}
+
+// Rank 1 hands over all operations but one.
+TEST(SessionTimeout, ComesForAnOperationThatStaysWhileOthersEnd) {
+  TwoMonitors monitors(std::chrono::milliseconds(500));
+  CountedBell::Events events;
+  Ends of_the_one;
+  Ends of_others;
+  Alone alone(without_reports(), counted_bell(events), std::move(monitors.zero));
+  alone.hand_over("stays", of_the_one.counter());
+  const Deadline limit = Clock::now() + testing::kPatience;
+  for (int number = 1; !of_the_one.failure() && Clock::now() < limit; ++number) {
+    const Result<Ticket> ticket =
+        alone.engine().hand_over({"ends"}, {.kind = CallKind::kBarrier}, {}, {});
+    if (!ticket) break;  // the timeout has come
+    alone.engine().when_done(*ticket, of_others.counter());
+    events.hand_over("ends");
+    ASSERT_TRUE(of_others.await(number));
+  }
+  ASSERT_TRUE(of_the_one.await(1));
+  ASSERT_TRUE(of_the_one.failure());
+  EXPECT_EQ(of_the_one.failure()->code, ErrorCode::kTimeout);
 }
 
 }  // namespace

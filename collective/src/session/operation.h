@@ -58,6 +58,10 @@ struct Operation {
   bool claimed = false;     // a thread waits for it already
   bool unattended = false;  // no thread waits now, but the caller needs the outcome
 
+  // While `unattended`: the neighbours in the order in which the operations became so.
+  Operation* older = nullptr;
+  Operation* newer = nullptr;
+
   bool is_done() const { return state.load(std::memory_order_acquire) == kDone; }
 
   /// Sleeps until the operation is done, or until `limit`. After kUntilOthersAreAsked the other

@@ -403,14 +403,14 @@ std::optional<Deadline> Engine::give_up_stalls() {
 // Watches operations that no thread waits for.
 std::optional<Deadline> Engine::watch_over_unattended() {
   const Deadline now = Clock::now();
-  std::uint64_t ended = 0;
+  std::uint64_t oldest = 0;
   {
     const std::lock_guard lock(mutex_);
-    ended = unattended_ended_;
-    if (unattended_ == 0) {
+    if (oldest_unattended_ == nullptr) {
       watch_at_.reset();
-    } else if (!watch_at_) {
-      watch_at_ = now + kUntilOthersAreAsked;
+    } else {
+      oldest = Operations::ticket_of(*oldest_unattended_).id;
+      if (!watch_at_) watch_at_ = now + kUntilOthersAreAsked;
     }
   }
   const bool watches = watch_at_ && now >= *watch_at_;
@@ -420,8 +420,9 @@ std::optional<Deadline> Engine::watch_over_unattended() {
     has_seen_departed_ = false;
     return watch_at_;
   }
-  // While such operations end, some may always be in flight. That is progress.
-  const bool has_progress = std::exchange(seen_ended_, ended) != ended;
+  // At every moment such an operation may be in flight, although each ends soon. But the end of other
+  // operations is no progress of one that stays, for example because a rank does not submit it.
+  const bool has_progress = std::exchange(seen_oldest_, oldest) != oldest;
   if (!watch_) {
     watch_.emplace(*monitor(), "the operations in flight");
   } else if (has_progress) {
@@ -472,7 +473,7 @@ void Engine::go_off_duty() {
 
 bool Engine::has_unattended() const {
   const std::lock_guard lock(mutex_);
-  return unattended_ > 0;
+  return oldest_unattended_ != nullptr;
 }
 
 // Names that wait for a rank, which no other thread would report.

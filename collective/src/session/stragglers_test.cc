@@ -251,7 +251,7 @@ TEST_P(StragglersTest, ASlowRankIsReported) {
 
 // In shared memory the hand-overs of the other ranks lie in the rings until rank 0 executes the
 // operation, which is when its own hand-over comes.
-TEST_P(StragglersTest, ASlowRank0IsReportedThatHandsOverAndExecutesInOneCall) {
+TEST_P(StragglersTest, ReportsASlowRank0ThatHandsOverAndExecutesInOneCall) {
   Report report;
   run(
       3,

@@ -81,7 +81,7 @@ Status Exchange::connect_peers() {
   }
   const Deadline begin = Clock::now();
   for (;;) {
-    // Before the scan, which then finds what has come, or the poll reports what comes later.
+    // Cleared before the scan, so that a connection that arrives during the scan wakes the poll.
     world.switchboard->forget_arrivals();
     for (std::size_t i = 0; i < missing.size();) {
       const int rank = mesh_.world_rank_of(missing[i]);

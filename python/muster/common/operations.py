@@ -121,6 +121,10 @@ class Pending:
             raise session.error_of(code)
         return Result(session, result.value) if result.value else None
 
+    def was_waited_for(self) -> bool:
+        """Whether wait() has come to an end."""
+        return not self._ticket
+
     def wait_at_most(self, milliseconds: int) -> bool:
         """wait() for a limited time, for operations without a result. False if the operation is not done by then; the
         wait may be repeated. Errors: as wait()."""
@@ -279,6 +283,10 @@ class Prepared:
     def submit(self) -> Pending:
         """As submit()."""
         return self._filled.begin(self._session, self._keep, self.name)
+
+    def was_submitted(self) -> bool:
+        """Whether submit() has handed it over, even if Ctrl-C has come before submit() returned."""
+        return bool(self._filled.ticket.value)
 
     def run(self, keep: object = None) -> Optional[Result]:
         """As run(). `keep`: the owner of the buffers, if it was not given before."""

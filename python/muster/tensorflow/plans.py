@@ -6,12 +6,17 @@ graphs, which run other nodes in between (`execution`).
 If a plan has several operations, the first one has the name of the plan on every rank, and its shape includes the
 number of operations. The others are begun once it has succeeded. So if the ranks' numbers differ, the first operation
 fails on all ranks, and no rank waits for an operation that another rank does not have.
+
+A graph may begin a join while the others of such a plan are not begun yet. Operations cannot follow a join, so the join
+is then begun after them.
 """
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
 import numpy as np
 
@@ -22,8 +27,15 @@ from ..common.reduce_ops import ReduceOp
 from . import tensors
 from .tensors import MakeOutput
 
+#: Guards the two sets, and is notified when a plan leaves them.
+_changed = threading.Condition()
+#: Plans of all ranks that have begun, and have operations that are not submitted yet.
+_unsubmitted: "Set[Plan]" = set()
+#: Joins that have begun, and are submitted once `_unsubmitted` is empty.
+_waiting_joins: "Set[Plan]" = set()
 
-@dataclass
+
+@dataclass(eq=False)
 class Plan:
     #: The arguments of operations.submit() for each operation.
     parts: List[Dict[str, Any]]
@@ -32,34 +44,105 @@ class Plan:
     #: The operations that were begun, in order, and those that follow.
     pending: List[Pending] = field(default_factory=list)
     later: List[Prepared] = field(default_factory=list)
+    #: Those that follow, once they are submitted.
+    others: List[Pending] = field(default_factory=list)
+    results: List[Optional[Result]] = field(default_factory=list)
 
     def begin(self) -> None:
         """Submits the first operation, and checks the arguments of the others."""
-        # Of this session, also if another one has begun by the time they are submitted.
+        self._refuse_after_join()
+        # Prepared now, so that they belong to the current session even if a new one has begun when they are submitted.
         self.later = [operations.prepare(**part) for part in self.parts[1:]]
         self.pending = [operations.submit(**part) for part in self.parts[:1]]
+        if self.later and self._is_of_all_ranks():
+            with _changed:
+                _unsubmitted.add(self)
 
     def wait(self) -> List[Any]:
         """Waits for the first operation, submits the others, and waits for them, even if one fails; then raises the
-        first failure. If an operation is refused, the operations before it go on, and their results are dropped."""
-        results: List[Optional[Result]] = [each.wait() for each in self.pending]
-        self.pending = [each.submit() for each in self.later]
+        first failure. If an operation is refused, the operations before it go on, and their results are dropped.
+        Ctrl-C interrupts the wait, not the operations."""
+        try:
+            self._submit_others()
+        except KeyboardInterrupt:
+            # The other ranks need all operations.
+            threading.Thread(target=self._go_on, name="muster submits operations", daemon=True).start()
+            raise
         failure: Optional[Exception] = None
-        for each in self.pending:
+        for each in self.others:
             try:
-                results.append(each.wait())
+                self.results.append(each.wait())
             except Exception as error:  # noqa: B902  (raised below)
                 failure = failure or error
         if failure is not None:
             raise failure
-        return self.finish(results)
+        return self.finish(self.results)
 
     def run(self) -> List[Any]:
         """begin() and wait(); in one call of the library if there is one operation."""
         if len(self.parts) == 1:
+            self._refuse_after_join()
             return self.finish([operations.run(**self.parts[0])])
         self.begin()
         return self.wait()
+
+    def _submit_others(self) -> None:
+        """Waits for the first operation and submits the others. After KeyboardInterrupt, it may be called again."""
+        is_interrupted = False
+        try:
+            self._wait_for_turn()
+            for each in self.later:
+                if not each.was_submitted():
+                    self.others.append(each.submit())
+        except KeyboardInterrupt:
+            is_interrupted = True
+            raise
+        finally:
+            if not is_interrupted:
+                with _changed:
+                    _unsubmitted.discard(self)
+                    _waiting_joins.discard(self)
+                    _changed.notify_all()
+
+    def _go_on(self) -> None:
+        with contextlib.suppress(Exception):  # no thread waits for the results
+            self._submit_others()
+
+    def _wait_for_turn(self) -> None:
+        for each in self.pending:
+            if not each.was_waited_for():
+                self.results.append(each.wait())
+
+    def _is_of_all_ranks(self) -> bool:
+        return self.parts[0]["process_set"] is global_process_set
+
+    def _refuse_after_join(self) -> None:
+        """Errors: ValueError while a join that has begun is not submitted. After that, the library refuses."""
+        if _waiting_joins and self._is_of_all_ranks():
+            raise ValueError(f"'{self.parts[0]['name']}': this rank has joined and cannot hand over operations")
+
+
+class _Join(Plan):
+    """A join, which is submitted after the operations of all plans that have begun before it."""
+
+    def begin(self) -> None:
+        self._refuse_after_join()
+        with _changed:
+            if _unsubmitted:
+                self.later = [operations.prepare(**part) for part in self.parts]
+                _waiting_joins.add(self)
+            else:
+                self.pending = [operations.submit(**part) for part in self.parts]
+
+    def run(self) -> List[Any]:
+        self.begin()
+        return self.wait()
+
+    def _wait_for_turn(self) -> None:
+        super()._wait_for_turn()
+        if self.later:
+            with _changed:
+                _changed.wait_for(lambda: not _unsubmitted)
 
 
 def reduce_all(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, op: ReduceOp, prescale: float,
@@ -173,7 +256,7 @@ def join(_: Sequence[np.ndarray], make: MakeOutput) -> Plan:
         session.number_names_anew()
         return [np.int32(session.last_joined())]
 
-    return Plan([dict(kind="join", name="join", process_set=global_process_set, buffers=())], finish)
+    return _Join([dict(kind="join", name="join", process_set=global_process_set, buffers=())], finish)
 
 
 def _numbered(parts: List[Dict[str, Any]], name: str) -> List[Dict[str, Any]]:

@@ -50,10 +50,10 @@ def DistributedOptimizer(  # noqa: N802  (a function under the name of what it m
       reduced in buckets by size, and so are all gradients by default. num_groups is the older name of the number.
     sparse_as_dense: makes sparse gradients dense before they are reduced, and sparse again afterwards.
 
-    Ranks may step several optimizers in different orders once all gradients of each have been computed. Gradients that
-    no backward pass computes are reduced in step(): optimizers with such gradients must be stepped in the same order on
-    all ranks. A gradient that a program keeps (g = p.grad) is memory into which the next step writes: clone() it to
-    keep its values.
+    All ranks must call step() of several optimizers in the same order. The order is free only without Adasum and
+    without a compression that exchanges twice (powersgd, int8), and only if a backward pass has computed all gradients.
+    A gradient that a program keeps (g = p.grad) is memory into which the next step writes: clone() it to keep its
+    values.
 
     Errors: ValueError for invalid arguments, and before init().
     """

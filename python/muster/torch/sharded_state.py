@@ -402,12 +402,14 @@ def _storable(value: Any, where: str) -> Any:
     """The value in a form that _read() accepts: with a Python number in place of each number of numpy, and a text in
     place of each float, because weights_only=True of PyTorch 1.13 refuses floats.
 
-    where: describes the value in errors. Errors: ValueError for a value that _read() would refuse.
+    where: describes the value in errors. Errors: ValueError for a value that _read() would refuse or change.
     """
     value = _without_numpy(value)
     if isinstance(value, float):
         return {_FLOAT: value.hex()}
     if isinstance(value, dict):
+        if list(value) == [_FLOAT]:
+            raise ValueError(f"{where} has the single key {_FLOAT!r}, which is reserved")
         return {_readable(_without_numpy(key), f"the key {key!r} of {where}"): _storable(each, f"{where}[{key!r}]")
                 for key, each in value.items()}
     if type(value) in (list, tuple):

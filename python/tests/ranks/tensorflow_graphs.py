@@ -60,6 +60,18 @@ class Order(Case):
             graph(tf.ones(2))
         self.assert_near(hvd.allreduce(tf.ones(2), op=hvd.Sum), [hvd.size()] * 2)
 
+    def test_a_join_follows_the_list_of_several_types_that_was_begun_before(self):
+        @tf.function
+        def graph(first, second):
+            reduced = hvd.grouped_allreduce([first, second], op=hvd.Sum, name="before a join")
+            return reduced, hvd.join()
+
+        for _ in range(3):
+            reduced, last = graph(tf.ones(2), tf.ones(3, tf.float64))
+            self.assert_near(reduced[0], [hvd.size()] * 2)
+            self.assert_near(reduced[1], [hvd.size()] * 3)
+            self.assertIn(int(last), range(hvd.size()))
+
 
 class Gradients(Case):
     """Compares gradients with numpy's; the loss weighs every element differently."""

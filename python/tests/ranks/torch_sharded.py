@@ -407,6 +407,9 @@ class Sharded(Case):
             self.refused_everywhere(
                 ValueError, lambda: hvd.save_sharded(folder, optimizer, model, {pathlib.PurePosixPath("a"): 1}),
                 "the key PurePosixPath('a') of progress has type PurePosixPath")
+            self.refused_everywhere(
+                ValueError, lambda: hvd.save_sharded(folder, optimizer, model, {"x": {"float.hex": 1}}),
+                "progress['x'] has the single key 'float.hex', which is reserved")
             last = hvd.size() - 1
             optimizer.param_groups[0]["eps"] = pathlib.PurePosixPath("a") if hvd.rank() == last else 0.5
             self.refused_everywhere(ValueError, lambda: hvd.save_sharded(folder, optimizer, model), f"rank {last}: "

@@ -74,9 +74,9 @@ collective::Status save(collective::Session& session, const std::string& folder,
                         const torch::nn::Module& model, const torch::optim::Optimizer& optimizer,
                         const DistributedOptimizer& distributed, const Progress& progress);
 
-/// If the checkpoint has no compression residuals, they start at zero. Errors, equal on all ranks:
-/// also kMismatch for a checkpoint of another number of ranks or another compression, or if only some ranks see
-/// their file of errors; everything but the errors is restored then.
+/// Compression residuals start at zero if the checkpoint has none. Errors, equal on all ranks: also
+/// kMismatch if the checkpoint is of another number of ranks or another compression, or if only
+/// some ranks see their residuals. The rest of the checkpoint is restored even then.
 collective::Result<std::optional<Progress>> resume(collective::Session& session,
                                                    const std::string& folder,
                                                    torch::nn::Module& model,
