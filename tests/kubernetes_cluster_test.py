@@ -383,13 +383,12 @@ class OwnClusters(unittest.TestCase):
             self.assertEqual(value, Path(f"/proc/sys/{name}").read_text())
 
     def test_a_cluster_ends_with_the_program_that_is_killed(self):
-        run = Stream([*CLUSTER, "run", "--nodes", "1", "--", "sh", "-c", "kubectl get nodes -o name; exec sleep 1000"],
-                     os.environ)
+        run = Stream([*CLUSTER, "run", "--nodes", "1", "--", "sh", "-c",
+                      "kubectl get nodes -o name; echo $$; exec sleep 1000"], os.environ)
         self.addCleanup(run.close)
         self.assertEqual("node/node-1", run.line())
+        command = int(run.line())
         traces = Traces(run.process.pid)
-        command = next(pid for pid in descendants(run.process.pid)
-                       if Path(f"/proc/{pid}/comm").read_text() == "sleep\n")
         run.process.kill()
         os.kill(command, signal.SIGKILL)
         for pid in traces.processes:

@@ -343,7 +343,7 @@ class Client {
                                                              Parameters parameters);
   http::Request array_request(std::string method, const std::string& name,
                               std::string_view action = {}, std::string body = {}) const;
-  Result<job::Array> array_call(http::Request request);
+  Result<job::Array> array_call(const http::Request& request);
   http::Request job_request(std::string method, const std::string& name,
                             std::string_view action = {}) const;
   http::Request sweep_request(std::string method, const std::string& name,

@@ -17,8 +17,8 @@ http::Request Client::array_request(std::string method, const std::string& name,
   return request;
 }
 
-Result<job::Array> Client::array_call(http::Request request) {
-  MUSTER_TRY(const http::Response response, call(std::move(request)));
+Result<job::Array> Client::array_call(const http::Request& request) {
+  MUSTER_TRY(const http::Response response, call(request));
   return array_from_json(response.body);
 }
 
@@ -47,14 +47,14 @@ Result<job::Array> Client::array_with_lines(const std::string& name) {
   MUSTER_CHECK(check_job_name(name));
   http::Request request = array_request("GET", name);
   request.query[kWithLines] = "true";
-  return array_call(std::move(request));
+  return array_call(request);
 }
 
 Result<job::Array> Client::stop_array(const std::string& name, bool now) {
   MUSTER_CHECK(check_job_name(name));
   http::Request request = array_request("POST", name, kStopAction);
   if (now) request.query["now"] = "true";
-  return array_call(std::move(request));
+  return array_call(request);
 }
 
 Result<job::Array> Client::suspend_array(const std::string& name) {

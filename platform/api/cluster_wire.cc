@@ -180,8 +180,9 @@ Result<Project> read_project(std::string_view text, Project start) {
   if (is_new) start.name = change.name;
   Project project = changed(std::move(start), change);
   if (read) return project;
-  std::vector<base::Fault> faults = std::move(read).error().faults;
-  if (faults.empty()) return std::move(read).error();
+  base::Error error = std::move(read).error();
+  if (error.faults.empty()) return error;
+  std::vector<base::Fault> faults = std::move(error.faults);
   record::add_validation(faults, record::table_for<ProjectChange>(), [&](auto& unread) {
     add_quotas_that_depend_on(unread);
     return job::validate_project(project);

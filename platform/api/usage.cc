@@ -36,7 +36,7 @@ std::string take_usage_parameter(UsageQuery& query, const std::string& name,
 /// A cell of CSV, quoted if needed, that no spreadsheet takes for a formula.
 std::string usage_cell(const std::string& text) {
   const bool is_formula = text.find_first_of("=+-@\t\r") == 0;
-  const std::string cell = is_formula ? "'" + text : text;
+  std::string cell = is_formula ? "'" + text : text;
   if (cell.find_first_of("\",\r\n") == std::string::npos) return cell;
   std::string quoted = "\"";
   for (const char each : cell) quoted += each == '"' ? std::string("\"\"") : std::string(1, each);

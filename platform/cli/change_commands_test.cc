@@ -333,13 +333,17 @@ job::Job waiting_member(int index) {
   return job;
 }
 
-TEST_F(ChangedJobs, WaitTakesAMemberOfAnArrayThatIsNotAJobYet) {
+job::Array waiting_array() {
   job::Array train{.id = "array-1", .spec = {.name = "train", .command = {"ls"}, .folder = "/"}};
   train.spec.array.indexes = "0-9";
+  return train;
+}
+
+TEST_F(ChangedJobs, WaitTakesAMemberOfAnArrayThatIsNotAJobYet) {
   // Asked for by `wait`, by each of two watches when they have begun, and when the array changes.
   for (const auto& [asked_before_start, hidden_at] :
        {std::pair(1, 0), std::pair(2, 0), std::pair(3, 0), std::pair(3, 2), std::pair(3, 3)}) {
-    serve({.arrays = {train},
+    serve({.arrays = {waiting_array()},
            .waiting_members = {waiting_member(8)},
            .asked_before_start = asked_before_start,
            .hidden_at = hidden_at});
@@ -364,6 +368,73 @@ TEST_F(ChangedJobs, WaitEndsWhenAMemberIsDeletedWithItsArray) {
 
   EXPECT_EQ(ran.code, 3);
   EXPECT_EQ(ran.err, "muster: job 'train-8' was deleted\n");
+}
+
+TEST_F(ChangedJobs, WaitTakesAMemberThatIsNamedTwice) {
+  serve({.jobs = {live_job("b", job::Phase::kQueued)},
+         .settles_when_watched = true,
+         .arrays = {waiting_array()},
+         .waiting_members = {waiting_member(8)},
+         .asked_before_start = 2});
+
+  const Outcome ran =
+      muster({"wait", "train-8", "train-8", "b", "--for", "started", "--timeout", "20s"});
+
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "train-8: Succeeded\nb: Running\n");
+}
+
+TEST_F(ChangedJobs, WaitDoesNotTakeARefusalForTheEndOfAMember) {
+  serve({.refuses = "GET /v1/jobs/train-8",
+         .refuses_after = 1,
+         .arrays = {waiting_array()},
+         .waiting_members = {waiting_member(8)},
+         .asked_before_start = 100});
+
+  const Outcome ran = muster({"wait", "train-8"});
+
+  EXPECT_NE(ran.code, 3);
+  EXPECT_TRUE(has(ran.err, "only admins may")) << ran.err;
+  EXPECT_FALSE(has(ran.err, "deleted")) << ran.err;
+}
+
+TEST_F(ChangedJobs, WaitAsksAgainForAMemberWhenTheServerHasTooManyRequests) {
+  serve({.refuses = "GET /v1/jobs/train-8",
+         .refuses_after = 1,
+         .refusals = 1,
+         .refuses_with = {.code = base::ErrorCode::kExhausted, .what = "too many requests"},
+         .waiting_members = {waiting_member(8)},
+         .asked_before_start = 1});
+
+  const Outcome ran = muster({"wait", "train-8"});
+
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "train-8: Succeeded\n");
+  EXPECT_EQ(count_of("GET /v1/jobs/train-8 of default"), 2);
+}
+
+TEST_F(ChangedJobs, WaitDoesNotAskForAMemberAtEachChangeOfItsArray) {
+  serve({.arrays = {waiting_array()},
+         .array_changes = 300,
+         .waiting_members = {waiting_member(8)},
+         .asked_before_start = 1000});
+
+  const Outcome ran = muster({"wait", "train-8", "--timeout", "900ms"});
+
+  EXPECT_EQ(ran.code, 124);
+  EXPECT_LT(count_of("GET /v1/jobs/train-8 of default"), 100);
+}
+
+TEST_F(ChangedJobs, WaitAsksForAMemberAfterTheLastChangeOfItsArray) {
+  serve({.arrays = {waiting_array()},
+         .array_changes = 2,
+         .waiting_members = {waiting_member(8)},
+         .asked_before_start = 4});
+
+  const Outcome ran = muster({"wait", "train-8"});
+
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "train-8: Succeeded\n");
 }
 
 TEST_F(ChangedJobs, WaitForAStartEndsWithTheCodeOfAFailedJob) {

@@ -76,7 +76,7 @@ struct FakeServer::State {
     }
     const auto project = request.query.find("project");
     requests.push_back(what + (project == request.query.end() ? "" : " of " + project->second));
-    if (what == script.refuses && script.refuses_after-- <= 0) {
+    if (what == script.refuses && script.refuses_after-- <= 0 && script.refusals-- != 0) {
       return problem_answer(script.refuses_with);
     }
     if (what == script.answer_lost) return lost_answer();
@@ -92,6 +92,7 @@ struct FakeServer::State {
     if (request.path == api::kWatchJobsPath) return watch_jobs(request);
     if (what == "POST /v1/jobs") return submit(request);
     if (request.path.starts_with(std::string(api::kArraysPath) + "/")) return of_array(request);
+    if (request.path.starts_with("/v1/sweeps/")) return not_found_answer("such sweep");
     const std::string rest = request.path.substr(api::kJobsPath.size() + 1);
     const std::string name = name_of(rest.substr(0, rest.find('/')));
     if (what == script.vanishes_at) jobs.erase(name);
@@ -226,6 +227,12 @@ struct FakeServer::State {
       const bool is_meant = !query->project || *query->project == array.spec.project;
       if (is_meant && query->cursor.empty()) page.rows.push_back(row_of_array(array));
     }
+    for (const std::string& name : script.vanishing_sweeps) {
+      page.rows.push_back({.object = api::JobRow::Object::kSweep,
+                           .id = "sweep-" + name,
+                           .name = name,
+                           .project = query->project.value_or("")});
+    }
     if (query->count) {
       page.counts.emplace();
       for (const auto& [name, job] : jobs) page.counts->all += matches(*query, job) ? 1 : 0;
@@ -296,7 +303,9 @@ struct FakeServer::State {
     told->pieces.push_back(event(api::kReadyEvent, "{}"));
     for (const job::Array& array : script.arrays) {
       if (!wanted("project", array.spec.project) || !wanted("name", array.spec.name)) continue;
-      told->pieces.push_back(event(api::kArrayEvent, api::array_to_json(array)));
+      for (int i = 0; i < script.array_changes; ++i) {
+        told->pieces.push_back(event(api::kArrayEvent, api::array_to_json(array)));
+      }
     }
     if (script.settles_when_watched) {
       for (auto& [name, job] : jobs) {

@@ -47,6 +47,7 @@ struct Script {
   std::string vanishes_at = {};
   std::string refuses = {};  ///< "PUT /v1/projects/a/secrets/B": this request is refused
   int refuses_after = 0;     ///< the number of requests that are accepted before
+  int refusals = -1;         ///< only so many requests are refused; -1: all
   base::Error refuses_with = {.code = base::ErrorCode::kRefused, .what = "only admins may"};
   /// "POST /v1/notifications": the connection breaks in place of the answer to such a request.
   std::string answer_lost = {};
@@ -56,6 +57,9 @@ struct Script {
   bool settles_when_watched = false;
   bool always_breaks = false;  ///< like break_after, but every stream of logs breaks
   std::vector<job::Array> arrays = {};
+  int array_changes = 1;  ///< a watch reports each array so many times
+  std::vector<std::string> vanishing_sweeps =
+      {};  ///< in the list, but removed before the next request
   /// Members of arrays that are not jobs yet. Each becomes a job, and succeeds, when it has been asked
   /// for `asked_before_start` times.
   std::vector<job::Job> waiting_members = {};

@@ -22,7 +22,7 @@ enum class TaskAccounts { kAuto, kOwn, kShared };
 enum class TaskCpu { kShares, kBind, kNone };
 /// The devices that a task of a team can open.
 enum class TaskDevices { kOwn, kAll };
-/// Whether the nodes of Slurm see the jobs folder; kAuto: the server finds out.
+/// Whether the nodes of Slurm see the jobs folder; kAuto: each node checks.
 enum class NodeSharing { kAuto, kYes, kNo };
 /// How pods and server connect; kAuto: pods call if there is an address for them.
 enum class PodConnection { kAuto, kForward, kCall };

@@ -83,7 +83,7 @@ struct ServeOptions {
   bool trust_each_other = false;
 
   // The limits of a task of the process engine, and its home folder.
-  /// Or "project": the owner of the home folder of a team's task.
+  /// The owner of the home folder of a team's task.
   TaskHomes task_homes = TaskHomes::kOfUser;
   TaskNetwork task_network = TaskNetwork::kOwn;  ///< of a team's gang
   bool task_internet = true;                     ///< where the server can connect a team's gang

@@ -31,15 +31,7 @@ struct BlockingClient::Impl {
   explicit Impl(ServerPlace where) : place(std::move(where)), buffer(kPiece) {}
 
   Result<Response> exchange(const Request& request, const OnPiece& on_piece, const Wake& wake) {
-    bool left = false;
-    const Wake noting{.fd = wake.fd, .on_wake = [&] {
-                        left = !wake.on_wake();
-                        return !left;
-                      }};
-    if (auto connected = connect(noting); !connected) {
-      if (left) return ResponseReader(request.method == "HEAD", on_piece).take();
-      return std::move(connected).error();
-    }
+    MUSTER_CHECK(connect(wake));
     auto answer = exchange_connected(request, on_piece, wake);
     if (answer || answer.error().code != ErrorCode::kUnavailable) return answer;
     Error error = std::move(answer).error();

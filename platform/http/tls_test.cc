@@ -290,10 +290,11 @@ class Silence : public BodyStream {
 };
 
 TEST(Tls, ServesWakesWhileTheStreamIsSilent) {
-  TlsTestServer server([](const Request&, const Respond& respond) {
+  const base::UniqueFd event(::eventfd(0, EFD_CLOEXEC));
+  TlsTestServer server([&event](const Request&, const Respond& respond) {
     respond({.stream = std::make_shared<Silence>()});
+    ::eventfd_write(event.get(), 1);
   });
-  const base::UniqueFd event(::eventfd(1, EFD_CLOEXEC));
   bool woken = false;
 
   const auto response =

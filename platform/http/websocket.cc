@@ -346,8 +346,9 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
     pings_.may_be_busy = pings_.has_sent_since;
   }
 
-  /// At each tick a client that was silent since the last tick gets a ping; a client that did not
-  /// answer its ping is gone. Paused clients are exempt, because their answers are not read.
+  /// At each tick a client that was silent since the last tick gets a ping. A client that does not
+  /// answer its ping is gone after request_timeout, or after write_timeout if it may still have
+  /// messages to read. Clients that are paused or being written to are exempt.
   void watch() {
     timer_.expires_after(begin_.limits.request_timeout);
     timer_.async_wait([self = shared_from_this()](error_code error) {

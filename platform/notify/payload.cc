@@ -102,7 +102,7 @@ std::string ping_payload(const std::string& project, const std::string& id, base
 }
 
 std::string event_name(job::Happening happening, const std::string& object) {
-  const std::string name(job::to_string(happening));
+  std::string name(job::to_string(happening));
   if (happening == job::Happening::kPing) return name;
   return (object.empty() ? "job" : object) + "." + name;
 }

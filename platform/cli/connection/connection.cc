@@ -146,8 +146,13 @@ Result<bool> Connection::come_back(int wake_fd) {
                        .advice = "jobs continue; look for the cause in the server's log"};
   }
   // A server that dies repeatedly gets more time with each attempt.
+  const auto now = std::chrono::steady_clock::now();
+  if (!retry_at_) retry_at_ = now + std::chrono::milliseconds(100) * failures_;
+  const auto rest = std::max(std::chrono::milliseconds(0),
+                             std::chrono::ceil<std::chrono::milliseconds>(*retry_at_ - now));
   pollfd wake{.fd = wake_fd, .events = POLLIN, .revents = 0};  // poll() skips a negative one
-  if (::poll(&wake, 1, 100 * failures_) > 0) return false;
+  if (::poll(&wake, 1, static_cast<int>(rest.count())) > 0) return false;
+  retry_at_.reset();
   ++failures_;
   auto opened = reopen();
   if (opened) return true;
@@ -245,19 +250,29 @@ Result<void> show(Output output, std::string_view text, std::string_view json) {
 
 namespace {
 
-/// A descriptor that becomes readable after `bound`.
-base::UniqueFd timer_of(std::chrono::milliseconds bound) {
-  base::UniqueFd timer(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+/// The time between two lookups of the same members of arrays.
+constexpr std::chrono::seconds kBetweenLookups{1};
+
+base::UniqueFd new_timer() {
+  return base::UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+}
+
+/// `timer` becomes readable after `bound`.
+void set_timer(const base::UniqueFd& timer, std::chrono::nanoseconds bound) {
   // A time of zero would disarm the timer.
-  const auto time = std::max<std::chrono::nanoseconds>(bound, std::chrono::nanoseconds(1));
+  const auto time = std::max(bound, std::chrono::nanoseconds(1));
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(time);
   const itimerspec spec{.it_interval = {},
                         .it_value = {.tv_sec = whole.count(), .tv_nsec = (time - whole).count()}};
   ::timerfd_settime(timer.get(), 0, &spec, nullptr);
-  return timer;
 }
 
-/// Whether the server shows a member of an array that is not a job, or no longer.
+bool has_fired(const base::UniqueFd& timer) {
+  uint64_t count = 0;
+  return timer && ::read(timer.get(), &count, sizeof count) > 0;
+}
+
+/// Whether this is a member of an array that has no job, either not yet or no longer.
 bool is_jobless_member(const job::Job& job) {
   const auto& origin = job.origin;
   return origin && origin->kind == job::JobOrigin::Kind::kArray &&
@@ -278,9 +293,11 @@ class Watcher {
   Watcher(Connection& connection, const JobWatch& watch)
       : connection_(connection), watch_(watch), wake_fd_(::epoll_create1(EPOLL_CLOEXEC)) {
     if (watch.bound) {
-      timer_ = timer_of(*watch.bound);
+      timer_ = new_timer();
+      set_timer(timer_, *watch.bound);
       look_out_for(timer_.get());
     }
+    look_out_for(lookup_timer_.get());
     if (watch.interrupts != nullptr) look_out_for(watch.interrupts->fd());
   }
 
@@ -288,6 +305,8 @@ class Watcher {
     while (true) {
       const auto read = read_stream();
       if (end_) return *end_;
+      if (fault_) return *fault_;
+      due_.clear();  // the next stream begins with all jobs
       if (std::exchange(reads_anew_, false)) continue;
       if (!read && read.error().code != base::ErrorCode::kUnavailable) return read.error();
       while (true) {
@@ -295,6 +314,7 @@ class Watcher {
         if (is_back) break;
         if (!heed()) return *end_;
       }
+      lookup_.reset();
     }
   }
 
@@ -341,6 +361,7 @@ class Watcher {
     if (!watch_.names.contains(name)) return true;
     seen_.insert(name);
     jobless_.erase(name);
+    due_.erase(name);
     return goes_on(watch_.on_job(name, job));
   }
 
@@ -353,32 +374,73 @@ class Watcher {
   // The stream reports a member of an array only while it is a job. A member that is not a job yet
   // may end with its array without ever becoming one, so its array is followed, too.
 
-  /// The stream has no job of this name, but it may be the name of a member. `was_removed`: a later
-  /// job of this name is another one.
+  /// The stream has no job of this name, but it may be the name of a member. `was_removed`: the job was
+  /// removed, so a job that now has this name is a different job.
   bool tell_absent(const std::string& name, bool was_removed = false) {
-    const auto member = job::member_of(name);
-    if (!member) return tell(name, nullptr);
-    const auto client = connection_.second_client();
-    client->set_project(watch_.project);
-    const auto job = client->get(name);
-    if (!job) return tell_unknown(*client, name, *member, job.error());
+    if (!job::member_of(name)) return tell(name, nullptr);
+    due_[name] = due_[name] || was_removed;
+    return look_up_soon();
+  }
+
+  bool look_up_soon() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= next_lookup_) return look_up();
+    set_timer(lookup_timer_, next_lookup_ - now);
+    return true;
+  }
+
+  /// Asks the server for the members in due_.
+  bool look_up() {
+    while (!due_.empty()) {
+      const auto [name, was_removed] = *due_.begin();
+      const auto told = tell_member(name, was_removed);
+      if (!told) return put_off(told.error());
+      due_.erase(name);
+      if (!*told) return false;
+    }
+    return true;
+  }
+
+  /// The server is asked again later if it may answer then. If the stream breaks, too, the next one
+  /// begins with all jobs.
+  bool put_off(const base::Error& error) {
+    const bool may_answer =
+        error.code == base::ErrorCode::kUnavailable || error.code == base::ErrorCode::kExhausted;
+    if (!may_answer) {
+      fault_ = error;
+      return false;
+    }
+    lookup_.reset();
+    put_off_lookups();
+    return look_up_soon();
+  }
+
+  void put_off_lookups() { next_lookup_ = std::chrono::steady_clock::now() + kBetweenLookups; }
+
+  /// Whether to go on. Errors: those of the server, but not that the member does not exist.
+  Result<bool> tell_member(const std::string& name, bool was_removed) {
+    if (!lookup_) {
+      lookup_ = connection_.second_client();
+      lookup_->set_project(watch_.project);
+    }
+    const auto job = lookup_->get(name);
+    if (!job && job.error().code != base::ErrorCode::kNotFound) return job.error();
+    if (!job) return tell_unknown(name);
     if (was_removed && !is_jobless_member(*job)) return tell(name, nullptr);
     if (!is_jobless_member(*job) || job::is_final(job->phase)) return tell_found(name, *job);
     return goes_on(watch_.on_job(name, &*job)) && follow_member(name, *job->origin);
   }
 
   /// While the job of a member is being stored, the server shows neither the job nor the member.
-  bool tell_unknown(api::Client& client, const std::string& name, const job::MemberName& member,
-                    const base::Error& error) {
-    // The stream is lost, too, or is read again.
-    if (error.code == base::ErrorCode::kUnavailable) return false;
-    const auto array = client.array(member.array);
-    if (!array && array.error().code == base::ErrorCode::kUnavailable) return false;
-    if (!array || !has_member(*array, member.index)) return tell(name, nullptr);
+  Result<bool> tell_unknown(const std::string& name) {
+    const auto member = job::member_of(name);
+    const auto array = lookup_->array(member->array);
+    if (!array && array.error().code != base::ErrorCode::kNotFound) return array.error();
+    if (!array || !has_member(*array, member->index)) return tell(name, nullptr);
     return follow_member(name, {.kind = job::JobOrigin::Kind::kArray,
                                 .name = array->spec.name,
                                 .id = array->id,
-                                .member = member.index});
+                                .member = member->index});
   }
 
   bool follow_member(const std::string& name, const job::JobOrigin& origin) {
@@ -409,12 +471,17 @@ class Watcher {
   }
 
   bool tell_all_members(const std::function<bool(const job::JobOrigin&)>& are_meant) {
-    std::vector<std::string> names;
+    bool some = false;
     for (const auto& [name, origin] : jobless_) {
-      if (are_meant(origin)) names.push_back(name);
+      if (!are_meant(origin)) continue;
+      due_.try_emplace(name, false);
+      some = true;
     }
-    return std::all_of(names.begin(), names.end(),
-                       [this](const std::string& name) { return tell_absent(name); });
+    if (!some) return true;
+    // An array of thousands of members changes many times a second.
+    const bool is_time = std::chrono::steady_clock::now() >= next_lookup_;
+    if (is_time) put_off_lookups();
+    return is_time ? look_up() : look_up_soon();
   }
 
   template <class Object>
@@ -439,19 +506,27 @@ class Watcher {
 
   bool heed() {
     if (watch_.interrupts != nullptr && watch_.interrupts->take()) end_ = WatchEnd::kInterrupted;
-    uint64_t count = 0;
-    if (timer_ && ::read(timer_.get(), &count, sizeof count) > 0) end_ = WatchEnd::kBoundReached;
+    if (has_fired(timer_)) end_ = WatchEnd::kBoundReached;
+    if (has_fired(lookup_timer_) && !end_ && !due_.empty()) {
+      put_off_lookups();
+      return look_up();
+    }
     return !end_;
   }
 
   Connection& connection_;
   const JobWatch& watch_;
   base::UniqueFd timer_;
+  base::UniqueFd lookup_timer_ = new_timer();
   base::UniqueFd wake_fd_;
   std::set<std::string> seen_;
+  std::unique_ptr<api::Client> lookup_;  ///< reads members while the stream is open
+  std::map<std::string, bool> due_;      ///< members to look up, and whether their job was removed
+  std::chrono::steady_clock::time_point next_lookup_;
   std::map<std::string, job::JobOrigin> jobless_;  ///< names of members that are not jobs yet
   std::map<std::string, int> stopped_;             ///< the members of each array, by its id
-  bool reads_anew_ = false;  ///< the stream ended to be read with another filter
+  bool reads_anew_ = false;           ///< the stream ended to be read with another filter
+  std::optional<base::Error> fault_;  ///< the server refused a lookup
   std::optional<WatchEnd> end_;
 };
 

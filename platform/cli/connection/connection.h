@@ -48,11 +48,15 @@ class Connection {
   Result<void> reopen();
 
   /// reopen() for the reader of a stream that broke off. Waits longer each time, until is_well().
-  /// False: `wake_fd` is readable, and nothing was done; handle that, then leave or call again.
+  /// False: `wake_fd` is readable, and nothing was done; handle that, then leave, or call again to wait
+  /// for the rest of the time.
   /// Errors: kUnavailable after too many failures.
   Result<bool> come_back(int wake_fd = -1);
   /// Call when the stream has delivered data.
-  void is_well() { failures_ = 0; }
+  void is_well() {
+    failures_ = 0;
+    retry_at_.reset();
+  }
 
   /// api::Client::set_project(), also after reopen().
   void set_project(const std::string& project);
@@ -104,6 +108,8 @@ class Connection {
   std::unique_ptr<api::Client> client_;
   api::ServerInfo server_;
   int failures_ = 0;  ///< since the last is_well()
+  /// The end of the wait of come_back(), until it is over.
+  std::optional<std::chrono::steady_clock::time_point> retry_at_;
   /// The local server is one that no command starts (config::StartedOtherwise).
   bool is_restarted_by_others_ = false;
 };

@@ -326,15 +326,17 @@ class JobWait {
 
   /// The newest state of a job or an array. One with another id has replaced it, unless it is the
   /// same member of an array, which gets an id of its own when it becomes a job.
-  void take(Waited news) {
-    for (Waited& waited : all_) {
+  void take(const Waited& news) {
+    bool is_known = false;
+    for (Waited& waited : all_) {  // the same one may be named more than once
       const bool is_it = waited.id == news.id || is_same_member(waited, news);
       if (!is_it || done_.contains(waited.id)) continue;
+      is_known = true;
       waited.id = news.id;
-      waited.state = std::move(news.state);
-      return note_if_done(waited);
+      waited.state = news.state;
+      note_if_done(waited);
     }
-    note_deleted(news.project, news.name);
+    if (!is_known) note_deleted(news.project, news.name);
   }
 
   void note_if_done(const Waited& waited) {

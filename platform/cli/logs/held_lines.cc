@@ -77,7 +77,7 @@ void HeldLines::add(const job::LogRecord& record) {
 
 /// Each rank keeps its latest piece.
 void HeldLines::leave_out() {
-  Ranks::iterator fullest = ranks_.end();
+  auto fullest = ranks_.end();
   for (auto entry = ranks_.begin(); entry != ranks_.end(); ++entry) {
     if (entry->second.pieces.size() < 2) continue;
     if (fullest == ranks_.end() || entry->second.held > fullest->second.held) fullest = entry;

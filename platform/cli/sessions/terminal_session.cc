@@ -153,6 +153,12 @@ class InputAndSignals {
 
   void watch_input_again() { watch(input_fd()); }
 
+  /// fd() stays readable from now on.
+  void stay_readable() {
+    if (!awake_) awake_.reset(::eventfd(1, EFD_CLOEXEC));
+    watch(awake_.get());
+  }
+
  private:
   int input_fd() const { return always_ ? always_.get() : STDIN_FILENO; }
 
@@ -166,6 +172,7 @@ class InputAndSignals {
   base::UniqueFd epoll_{::epoll_create1(EPOLL_CLOEXEC)};
   base::UniqueFd signals_;
   base::UniqueFd always_;
+  base::UniqueFd awake_;
   sigset_t mask_before_{};
   struct sigaction pipe_before_{};
 };
@@ -179,7 +186,7 @@ class Session {
   Result<SessionEnd> run() {
     const http::Wake wake{.fd = events_.fd(), .on_wake = [this] { return handle_events(); }};
     // Output and signals are handled even if the program reads no input.
-    socket_.queue_messages([this] { resume_input(); });
+    socket_.queue_messages([this] { on_drain(); });
     tell_size();  // the size may have changed before the signal was watched
     if (auto greeted = greet(); !greeted) return not_shown(std::move(greeted).error());
     while (true) {
@@ -205,11 +212,12 @@ class Session {
 
   /// False: leave. Failures of sending are visible in the messages received later.
   bool handle_events() {
+    if (left_) return false;
     while (const int signal = events_.take_signal()) {
       if (signal != SIGWINCH) return leave(How::kInterrupted, signal);
-      tell_size();
+      if (!detaching_) tell_size();
     }
-    return !events_.has_input() || pass_input();
+    return detaching_ || !events_.has_input() || pass_input();
   }
 
   bool leave(How how, int signal = 0) {
@@ -236,8 +244,14 @@ class Session {
     return true;
   }
 
-  void resume_input() {
-    if (std::exchange(input_paused_, false) && has_input_) events_.watch_input_again();
+  void on_drain() {
+    const bool was_paused = std::exchange(input_paused_, false);
+    if (detaching_) {
+      leave(How::kDetached);
+      events_.stay_readable();  // ends receive()
+    } else if (was_paused && has_input_) {
+      events_.watch_input_again();
+    }
   }
 
   bool pass(std::string_view typed) {
@@ -249,7 +263,12 @@ class Session {
         events_.stop_watching_input();
       }
     }
-    return !keys_.found() || leave(How::kDetached);
+    if (!keys_.found()) return true;
+    if (socket_.waiting() == 0) return leave(How::kDetached);
+    // What was typed before the keys is sent first.
+    detaching_ = true;
+    events_.stop_watching_input();
+    return true;
   }
 
   void send(const api::TerminalControl& control) {
@@ -293,6 +312,7 @@ class Session {
   InputAndSignals events_;
   bool has_input_ = true;      ///< the input has not ended
   bool input_paused_ = false;  ///< until the server has taken what was read
+  bool detaching_ = false;  ///< the keys were typed: leave when the server has taken what was read
   DetachKeys keys_;
   // Determined once, because isatty() fails after the terminal has closed.
   const bool has_terminal_ = ::isatty(STDIN_FILENO) == 1;

@@ -46,7 +46,8 @@ Result<int> create_project(Invocation& invocation) {
   });
   if (!said.empty() && !has_letter) {
     invocation.reader.fault("--name",
-                            "has no letter a-z or digit, of which a project's ID consists");
+                            "must contain a letter a-z or a digit, because a project's ID has only "
+                            "lower-case letters, digits and hyphens");
   }
   return with_server(
       invocation, "Failed to create resource: ", "Project",

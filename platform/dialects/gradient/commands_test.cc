@@ -407,7 +407,7 @@ TEST_F(GradientCli, CreatesListsAndDeletesProjects) {
   EXPECT_EQ(gradient({"projects", "create"}).code, 2);
   const cli::Outcome nameless = gradient({"projects", "create", "--name", "会計"});
   EXPECT_EQ(nameless.code, 2);
-  EXPECT_NE(nameless.err.find("--name has no letter a-z or digit"), std::string::npos)
+  EXPECT_NE(nameless.err.find("--name must contain a letter a-z or a digit"), std::string::npos)
       << nameless.err;
 }
 

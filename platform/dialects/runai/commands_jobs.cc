@@ -292,9 +292,10 @@ Result<std::vector<Target>> groups_to_hold(cli::Connection& connection, const st
     if (row.object == Object::kJob || job::is_final(row.phase)) continue;
     bool is_held = row.suspended;
     if (row.object == Object::kSweep) {
-      MUSTER_TRY(const auto found,
-                 connection.call([&](api::Client& client) { return client.sweep(row.id); }));
-      is_held = found.summary.phase == sweep::SweepPhase::kPaused;
+      const auto found = connection.call([&](api::Client& client) { return client.sweep(row.id); });
+      if (!found && found.error().code == ErrorCode::kNotFound) continue;
+      if (!found) return found.error();
+      is_held = found->summary.phase == sweep::SweepPhase::kPaused;
     }
     if (is_held == hold.suspends) continue;
     targets.push_back({.name = row.name, .key = row.id, .object = row.object});
@@ -349,8 +350,8 @@ Result<int> run_hold(Invocation& invocation, const Hold& hold) {
     return failures.code();
   }
   const std::string project = project_of(invocation);
-  // First what starts jobs. Suspending an array includes its members; pausing a sweep does not
-  // include the trials that run.
+  // Arrays and sweeps come first, because they start jobs. Suspending an array suspends its members;
+  // pausing a sweep does not suspend its running trials.
   MUSTER_TRY(const std::vector<Target> groups, groups_to_hold(connection, project, hold));
   MUSTER_CHECK(hold_each(connection, groups, hold, failures));
   MUSTER_TRY(const std::vector<Target> jobs, jobs_to_hold(connection, project, hold));

@@ -208,6 +208,16 @@ TEST_F(RunAi, SuspendsAndResumesArrays) {
   EXPECT_EQ(runai({"resume", "-A"}).out, "Job a resumed successfully.\n");
 }
 
+TEST_F(RunAi, SuspendsTheOthersIfASweepIsRemovedMeanwhile) {
+  serve({.jobs = {mpi_job("a", 1)}, .vanishing_sweeps = {"grid"}});
+  work_in_team_a();
+
+  const cli::Outcome outcome = runai({"suspend", "-A"});
+
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "Job a suspended successfully.\n");
+}
+
 TEST_F(RunAi, DeleteSucceedsIfAnotherClientRemovesTheJob) {
   serve({.jobs = {ended_job("dist", 1, Phase::kFailed)}, .vanishes_at = "DELETE /v1/jobs/dist"});
   work_in_team_a();

@@ -43,7 +43,7 @@ TEST_F(SeldomFiles, TakeNoMoreDescriptorsThanTheLimit) {
   EXPECT_EQ(base::count_descriptors().open, before + 2);
 
   for (int round = 0; round < 3; ++round) {
-    for (const SeldomFile& file : all) append(file, "abc", 3 * round);
+    for (const SeldomFile& file : all) append(file, "abc", off_t{3} * round);
     EXPECT_EQ(base::count_descriptors().open, before + 2);
   }
 

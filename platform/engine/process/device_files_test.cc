@@ -68,7 +68,7 @@ TEST(GpuFiles, AreFoundByNumberAndUuid) {
         << "Model: \t\t NVIDIA A100\nGPU UUID: \t GPU-" << minor << "\nDevice Minor: \t " << minor
         << "\n";
   }
-  const fs::path folder(driver);
+  const fs::path& folder = driver;
   using Names = std::vector<std::string>;
   EXPECT_EQ(gpu_files({"0"}, folder), Names{"nvidia1"});
   EXPECT_EQ(gpu_files({"GPU-0", "GPU-1"}, folder), (Names{"nvidia0", "nvidia1"}));

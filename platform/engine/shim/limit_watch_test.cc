@@ -40,8 +40,8 @@ class LimitWatchTest : public testing::Test {
                                          std::to_string(threads) + "\n"));
   }
 
-  std::optional<job::LimitReached> look(TaskLimits limits) {
-    LimitWatch watch(std::move(limits), 1, fs::path(proc_));
+  std::optional<job::LimitReached> look(const TaskLimits& limits) {
+    LimitWatch watch(limits, 1, fs::path(proc_));
     EXPECT_EQ(watch.milliseconds_to_wait(), 0);
     auto excess = watch.look();
     peak_ = watch.memory_peak();

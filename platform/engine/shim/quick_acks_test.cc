@@ -25,11 +25,11 @@ class QuickAcksTest : public testing::Test {
     where.sin_family = AF_INET;
     where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof where;
-    ::bind(listener.get(), reinterpret_cast<sockaddr*>(&where), size);
+    EXPECT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&where), size), 0);
     ::listen(listener.get(), 1);
     ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&where), &size);
     client_ = base::UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ::connect(client_.get(), reinterpret_cast<sockaddr*>(&where), size);
+    EXPECT_EQ(::connect(client_.get(), reinterpret_cast<sockaddr*>(&where), size), 0);
     server_ = base::UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     const timeval limit{.tv_sec = 60, .tv_usec = 0};
     for (const base::UniqueFd* end : {&client_, &server_}) {

@@ -437,7 +437,7 @@ TEST(MetricLines, SkipsALineThatIsTooLong) {
 TEST(MetricLines, IgnoresTextThatAProgressBarOverwrites) {
   std::vector<std::string> pieces;
   for (int i = 0; i < 1000; ++i) pieces.push_back("\r " + std::to_string(i) + " of 1000");
-  pieces.push_back("\r::metrics a=1\n");
+  pieces.emplace_back("\r::metrics a=1\n");
 
   EXPECT_EQ(reports_in(pieces), Reports{"a=1"});
 }
