@@ -107,14 +107,14 @@ class Jobs(MusterTest):
 
     def test_get_shows_limits_variables_and_the_ends_of_workers(self):
         self.muster.run("submit", "mpi", "dist", "--workers", 2, "--allow-launcher-only", "--time-limit", "2h",
-                        "--retries", 2, "--env", "LR=0.25", "--follow", "--", "true")
+                        "--retries", 2, "--env", "LR=value-of-lr", "--follow", "--", "true")
 
         page = self.muster.run("describe", "dist").stdout
 
         self.assertRegex(page, r"\nTIME LIMIT +2h\n")
         self.assertRegex(page, r"\nRETRIES +0 of 2 used\n")
         self.assertRegex(page, r"\nENVIRONMENT +.*\bLR\b")
-        self.assertNotIn("0.25", page)
+        self.assertNotIn("value-of-lr", page)
         self.assertNotIn("SIGKILL", page)
         self.assertRegex(page, r"worker-1 .* Ended +ended after the job succeeded")
 

@@ -281,14 +281,16 @@ class WithAccounts:
     def test_a_daemon_ends_with_its_task(self):
         self.serve()
         mark = f"daemon-of-{os.getpid()}"
-        code = ("import os, time, sys\n"
+        code = ("import os, time\n"
+                "reader, writer = os.pipe()\n"
                 "if os.fork() == 0:\n"
                 "    os.setsid()\n"
                 "    if os.fork() == 0:\n"
                 "        print('daemon up', flush=True)\n"
+                "        os.write(writer, b'.')\n"
                 "        time.sleep(100000)\n"
                 "    os._exit(0)\n"
-                "os.wait(); time.sleep(0)\n")
+                "os.wait(); os.read(reader, 1)\n")
         self.muster.script("daemon.py", code, mode=0o644)
         ran = self.submit(self.mal, "single", "daemon", "--follow", "--no-prefix", "--", "python3",
                           self.muster.work / "daemon.py", mark, code=None)

@@ -232,9 +232,11 @@ TorchrunEnd torchrun_end(const LastLines& lines, size_t at) {
 /// The ranks that torchrun lists above its root cause, which is at `cause`: "[1]:" and its fields.
 std::vector<TorchrunEnd> other_torchrun_ends(const LastLines& lines, size_t cause) {
   std::vector<TorchrunEnd> ends;
-  for (size_t i = cause; i-- > 0 && !lines[i].starts_with("Failures:");) {
-    if (lines[i].starts_with('[') && lines[i].ends_with("]:")) {
-      ends.push_back(torchrun_end(lines, i));
+  for (size_t after = cause; after > 0; --after) {
+    const auto& line = lines[after - 1];
+    if (line.starts_with("Failures:")) break;
+    if (line.starts_with('[') && line.ends_with("]:")) {
+      ends.push_back(torchrun_end(lines, after - 1));
     }
   }
   return ends;

@@ -208,6 +208,9 @@ class FakeEngine : public Engine {
     return found->second;
   }
 
+  Result<void> check_found_tasks() override {
+    return found_error ? Result<void>(*found_error) : Result<void>();
+  }
   void scrub(const GangId& gang) override { calls.push_back("scrub " + name_of(gang)); }
   Result<void> remove(const std::string& job_id) override {
     calls.push_back("remove " + job_id);

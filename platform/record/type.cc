@@ -78,7 +78,7 @@ class Boolean final : public Plain<bool> {
 class Prose final : public Plain<std::string> {
  public:
   void write(JsonWriter& json, const void* value, Form form) const override {
-    const std::string& text = as_value<std::string>(value);
+    const auto& text = as_value<std::string>(value);
     if (form == Form::kStore) {
       json.text(text);
     } else {

@@ -468,7 +468,7 @@ TEST_F(Streams, ListRowsInTheOrderOfEachColumn) {
   submit("a", "team");
   submit("c");
   submit("d", "team");
-  for (std::string name : api::order_names()) {
+  for (const std::string& name : api::order_names()) {
     for (const char* sign : {"", "-"}) {
       api::JobQuery query{.order = *api::order_of(sign + name), .limit = 500};
       const auto whole = client().list_rows(query);

@@ -148,14 +148,16 @@ double time_of_trees(const Network& network, int ranks, std::uint64_t bytes) {
     return execute(network, ranks, Symmetry::kNone, program, cell).microseconds;
   };
   if (bytes < kTreeBytes) return time_of(bytes, kTreeCell);
-  const double some = time_of(kTreeBytes / 2, kTreeCell);
+  const std::uint64_t half = kTreeBytes / 2;
+  const double some = time_of(half, kTreeCell);
   const double more = time_of(kTreeBytes, kTreeCell) - some;
-  return some + more * static_cast<double>(bytes - kTreeBytes / 2) / (kTreeBytes / 2.0);
+  return some + more * static_cast<double>(bytes - half) / static_cast<double>(half);
 }
 
 double Hierarchy::time_of(std::uint64_t bytes) {
   if (network_.ranks_per_host == 1) return time_between_hosts(bytes);
-  const double whole = static_cast<double>(bytes / Chunks::kBytes);
+  const std::uint64_t chunks = bytes / Chunks::kBytes;
+  const auto whole = static_cast<double>(chunks);
   const std::uint64_t rest = bytes % Chunks::kBytes;
   double time = 0;
   if (whole > 0) time += whole * time_of_chunk(Chunks::kBytes);

@@ -38,7 +38,8 @@ TEST(TwoTrees, SumAllInputsOnEveryRank) {
       const tcp::Memory from(reinterpret_cast<const std::byte*>(in.data()), 4 * kCount);
       const tcp::Memory into(reinterpret_cast<const std::byte*>(out.data()), 4 * kCount);
       const Status done = tcp::Exchange(mesh, greeting, program, from, into, scratch).run();
-      const auto sum = static_cast<float>(ranks * (ranks + 1) / 2);
+      const int total = ranks * (ranks + 1) / 2;
+      const auto sum = static_cast<float>(total);
       if (done && out == std::vector<float>(kCount, sum)) ++right;
     });
     EXPECT_EQ(right, ranks);

@@ -34,7 +34,7 @@ class NewsOfCluster : public testing::Test, protected base::TestLoop {
       look();
     });
     EXPECT_TRUE(is_first);
-    server_.on(kCreation, http::Response{.status = 201,
+    server_.on(creation_, http::Response{.status = 201,
                                          .body = R"({"metadata":{"name":"x","uid":"second"}})"});
     server_.on(deletion_of("main"), deleted());
     server_.on(deletion_of("worker-1"), deleted());
@@ -102,7 +102,7 @@ class NewsOfCluster : public testing::Test, protected base::TestLoop {
     return pods_.prepare(job, {task}, nullptr, into(done_));
   }
 
-  const std::string kCreation = "POST /api/v1/namespaces/lab/pods";
+  const std::string creation_ = "POST /api/v1/namespaces/lab/pods";
   const GangId id_{.job_id = "job", .attempt = 1};
   base::TestFolder folder_;
   FakeApiServer server_;

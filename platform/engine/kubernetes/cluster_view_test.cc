@@ -90,7 +90,7 @@ TEST_F(ClusterViewTest, WatchesItsOwnPodsWhileItMayNotWatchThoseOfAllNamespaces)
   const auto own = server_.watch();
   const auto own_again = server_.watch();
   const auto after = server_.watch();
-  const http::Response refused =
+  http::Response refused =
       FakeApiServer::refusal(403, "Forbidden", "pods is forbidden: RBAC: not found");
   server_.on(kAllPods, {[&](const http::Request&) { return before->answer(); },
                         [&](const http::Request&) { return refused; }});

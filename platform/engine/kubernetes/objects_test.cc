@@ -161,10 +161,10 @@ TEST(MayPass, RefusalsOfBusyServersAndOfQuotasPass) {
 class ObjectsOfRefusedGang : public testing::Test, protected base::TestLoop {
  protected:
   ObjectsOfRefusedGang() {
-    server_.on(kOwners, accepted("owner"));
-    server_.on(kTheServices, accepted("service"));
-    server_.on(kPolicies, accepted("policy"));
-    server_.on(kThePods, accepted("pod"));
+    server_.on(owners_, accepted("owner"));
+    server_.on(services_, accepted("service"));
+    server_.on(policies_, accepted("policy"));
+    server_.on(pods_path_, accepted("pod"));
     EXPECT_TRUE(base::make_private_folder(first_server_.shared.attempt_folder(id_)));
   }
 
@@ -230,10 +230,10 @@ class ObjectsOfRefusedGang : public testing::Test, protected base::TestLoop {
     return gang.pods.at("main").is_created && gang.pods.at("worker-0").is_created;
   }
 
-  const std::string kOwners = "POST /api/v1/namespaces/lab/secrets";
-  const std::string kTheServices = "POST /api/v1/namespaces/lab/services";
-  const std::string kPolicies = "POST /apis/networking.k8s.io/v1/namespaces/lab/networkpolicies";
-  const std::string kThePods = "POST /api/v1/namespaces/lab/pods";
+  const std::string owners_ = "POST /api/v1/namespaces/lab/secrets";
+  const std::string services_ = "POST /api/v1/namespaces/lab/services";
+  const std::string policies_ = "POST /apis/networking.k8s.io/v1/namespaces/lab/networkpolicies";
+  const std::string pods_path_ = "POST /api/v1/namespaces/lab/pods";
   const GangId id_{.job_id = "job", .attempt = 1};
   base::TestFolder folder_;
   FakeApiServer server_;
@@ -246,10 +246,11 @@ class ObjectsOfRefusedGang : public testing::Test, protected base::TestLoop {
 };
 
 TEST_F(ObjectsOfRefusedGang, APodIsCreatedAfterAConflictAndAnErrorOfTheServer) {
-  server_.on(kThePods, {answer_with(FakeApiServer::refusal(
-                            409, "Conflict", "Operation cannot be fulfilled on resourcequotas")),
-                        answer_with(FakeApiServer::refusal(500, "InternalError", "leader changed")),
-                        answer_with(accepted("pod"))});
+  server_.on(pods_path_,
+             {answer_with(FakeApiServer::refusal(
+                  409, "Conflict", "Operation cannot be fulfilled on resourcequotas")),
+              answer_with(FakeApiServer::refusal(500, "InternalError", "leader changed")),
+              answer_with(accepted("pod"))});
   const PodGangPointer gang = first_server_.table.add(id_, rsh::Key{});
   want_pods(first_server_, gang);
 
@@ -257,11 +258,11 @@ TEST_F(ObjectsOfRefusedGang, APodIsCreatedAfterAConflictAndAnErrorOfTheServer) {
 
   EXPECT_TRUE(run_until([&] { return gang->fault || has_pods(*gang); }));
   EXPECT_FALSE(gang->fault);
-  EXPECT_EQ(server_.count(kThePods), 4U);
+  EXPECT_EQ(server_.count(pods_path_), 4U);
 }
 
 TEST_F(ObjectsOfRefusedGang, NoPodIsCreatedBeforeTheServiceAndTheNetworkPolicyAreAccepted) {
-  server_.on(kTheServices, {no_quota(), answer_with(accepted("service"))});
+  server_.on(services_, {no_quota(), answer_with(accepted("service"))});
   const PodGangPointer gang = first_server_.table.add(id_, rsh::Key{});
   want_pods(first_server_, gang);
 
@@ -269,10 +270,10 @@ TEST_F(ObjectsOfRefusedGang, NoPodIsCreatedBeforeTheServiceAndTheNetworkPolicyAr
 
   ASSERT_TRUE(run_until([&] { return !told_.empty(); }));
   EXPECT_NE(told_.find("exceeded quota"), std::string::npos) << told_;
-  EXPECT_EQ(server_.count(kThePods), 0U);
+  EXPECT_EQ(server_.count(pods_path_), 0U);
   ASSERT_TRUE(run_until([&] { return has_pods(*gang); }));
-  EXPECT_EQ(server_.count(kTheServices), 2U);
-  EXPECT_EQ(server_.count(kPolicies), 1U);
+  EXPECT_EQ(server_.count(services_), 2U);
+  EXPECT_EQ(server_.count(policies_), 1U);
 }
 
 /// As by an admission webhook whose certificate has expired.
@@ -280,7 +281,7 @@ TEST_F(ObjectsOfRefusedGang, ErrorsOfTheServerThatLastAreGivenUp) {
   Server impatient(*this, std::chrono::milliseconds(0));
   std::vector<PodGangPointer> gangs;
   std::vector<std::shared_ptr<void>> preparations;
-  for (const std::string& creation : {kOwners, kPolicies, kThePods}) {
+  for (const std::string& creation : {owners_, policies_, pods_path_}) {
     const GangId id{.job_id = "job" + std::to_string(gangs.size()), .attempt = 1};
     gangs.push_back(impatient.table.add(id, rsh::Key{}));
     server_.on(creation, [name = gang_name("owner", id)](const http::Request& request) {
@@ -298,13 +299,13 @@ TEST_F(ObjectsOfRefusedGang, ErrorsOfTheServerThatLastAreGivenUp) {
     ASSERT_TRUE(run_until([&] { return gang->fault.has_value(); })) << gang->gang.job_id;
     EXPECT_NE(gang->fault->what.find("failed calling webhook"), std::string::npos);
   }
-  EXPECT_EQ(server_.count(kOwners), 4U) << "the first error may pass";
-  EXPECT_EQ(server_.count(kPolicies), 3U);
+  EXPECT_EQ(server_.count(owners_), 4U) << "the first error may pass";
+  EXPECT_EQ(server_.count(policies_), 3U);
 }
 
 TEST_F(ObjectsOfRefusedGang, AQuotaBetweenErrorsOfTheServerIsAwaited) {
   const auto failed = answer_with(FakeApiServer::refusal(503, "ServiceUnavailable", "it starts"));
-  server_.on(kTheServices, {failed, no_quota(), failed, answer_with(accepted("service"))});
+  server_.on(services_, {failed, no_quota(), failed, answer_with(accepted("service"))});
   Server impatient(*this, std::chrono::milliseconds(0));
   const PodGangPointer gang = impatient.table.add(id_, rsh::Key{});
   want_pods(impatient, gang);
@@ -316,25 +317,25 @@ TEST_F(ObjectsOfRefusedGang, AQuotaBetweenErrorsOfTheServerIsAwaited) {
 }
 
 TEST_F(ObjectsOfRefusedGang, ANetworkPolicyOfAnEarlierOwnerIsNotTheGangs) {
-  server_.on(kPolicies, {exists(), answer_with(accepted("policy"))});
+  server_.on(policies_, {exists(), answer_with(accepted("policy"))});
   const PodGangPointer gang = first_server_.table.add(id_, rsh::Key{});
   want_pods(first_server_, gang);
 
   first_server_.objects.create(gang);
 
   ASSERT_TRUE(run_until([&] { return has_pods(*gang); }));
-  EXPECT_EQ(server_.count(kPolicies), 2U);
+  EXPECT_EQ(server_.count(policies_), 2U);
 }
 
 TEST_F(ObjectsOfRefusedGang, TheNextServerCreatesTheObjectsThatAreMissing) {
-  server_.on(kPolicies, {no_quota(), answer_with(accepted("policy"))});
+  server_.on(policies_, {no_quota(), answer_with(accepted("policy"))});
   const PodGangPointer first = first_server_.table.add(id_, rsh::Key{});
   want_pods(first_server_, first);
   first_server_.objects.create(first);
   ASSERT_TRUE(run_until([&] { return !told_.empty() && first->missing.size() == 1; }));
   preparation_.reset();
   first->missing.clear();  // the server dies
-  server_.on(kTheServices, exists());
+  server_.on(services_, exists());
 
   Server next(*this);
   ASSERT_TRUE(next.table.load());
@@ -344,9 +345,9 @@ TEST_F(ObjectsOfRefusedGang, TheNextServerCreatesTheObjectsThatAreMissing) {
   next.objects.create(gang);
 
   ASSERT_TRUE(run_until([&] { return has_pods(*gang); }));
-  EXPECT_EQ(server_.count(kOwners), 1U);
-  EXPECT_EQ(server_.count(kTheServices), 2U);
-  EXPECT_EQ(server_.count(kPolicies), 2U);
+  EXPECT_EQ(server_.count(owners_), 1U);
+  EXPECT_EQ(server_.count(services_), 2U);
+  EXPECT_EQ(server_.count(policies_), 2U);
 
   next.table.save(gang);
   Server last(*this);

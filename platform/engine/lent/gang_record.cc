@@ -172,7 +172,7 @@ Result<std::vector<std::string>> started_tasks_in(const fs::path& attempt_folder
   MUSTER_TRY(const std::vector<fs::directory_entry> entries, entries_of(attempt_folder));
   for (const fs::directory_entry& entry : entries) {
     std::error_code error;
-    const bool is_folder = entry.is_directory(error);
+    const bool is_folder = entry.symlink_status(error).type() == fs::file_type::directory;
     if (error && error != std::errc::no_such_file_or_directory) {
       return cannot_list(attempt_folder, error);
     }

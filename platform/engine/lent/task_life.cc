@@ -120,13 +120,13 @@ void TaskLife::take_record(const GangPointer& gang, const TaskPointer& task,
   }
   if (is_later && task->line != nullptr) {
     task->line->pause(true);
-    task->timer = loop_.after(
-        kKeepAgain, [this, weak_gang = std::weak_ptr(gang), weak = std::weak_ptr(task), news] {
-          const auto its_gang = weak_gang.lock();
-          const auto still = weak.lock();
-          const node::RecordNews again = news;  // resetting the timer destroys its captures
-          if (its_gang && still) take_record(its_gang, still, again);
-        });
+    task->timer = loop_.after(kKeepAgain, [this, weak_gang = std::weak_ptr(gang),
+                                           weak = std::weak_ptr(task), news]() mutable {
+      const auto its_gang = weak_gang.lock();
+      const auto still = weak.lock();
+      const node::RecordNews again = std::move(news);  // resetting the timer destroys its captures
+      if (its_gang && still) take_record(its_gang, still, again);
+    });
     return;
   }
   if (!taken && reconnects_for(gang, task, news.record.kind)) return;
