@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/varint.h"
+
 namespace muster::api {
 
 using base::Error;
@@ -14,31 +16,15 @@ using base::Result;
 
 namespace {
 
-void append_number(std::string& out, uint64_t number) {
-  while (number >= 0x80) {
-    out += static_cast<char>(number | 0x80);
-    number >>= 7;
-  }
-  out += static_cast<char>(number);
-}
-
-uint64_t zigzag(int64_t number) {
-  return static_cast<uint64_t>(number) << 1 ^ static_cast<uint64_t>(number >> 63);
-}
-
-int64_t from_zigzag(uint64_t number) {
-  return static_cast<int64_t>(number >> 1) ^ -static_cast<int64_t>(number & 1);
-}
-
 void append_text(std::string& out, std::string_view text) {
-  append_number(out, text.size());
+  base::append_varint(out, text.size());
   out += text;
 }
 
 void append_source(std::string& out, const job::LogSource& source) {
-  append_number(out, static_cast<uint64_t>(source.attempt));
-  append_number(out, source.rank ? static_cast<uint64_t>(*source.rank) + 1 : 0);
-  append_number(out, static_cast<uint64_t>(source.stream));
+  base::append_varint(out, static_cast<uint64_t>(source.attempt));
+  base::append_varint(out, source.rank ? static_cast<uint64_t>(*source.rank) + 1 : 0);
+  base::append_varint(out, static_cast<uint64_t>(source.stream));
   append_text(out, source.task);
   append_text(out, source.host);
 }
@@ -52,15 +38,9 @@ class FrameReader {
   bool bad() const { return bad_; }
 
   uint64_t number() {
-    uint64_t number = 0;
-    for (unsigned shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
-      const auto byte = static_cast<uint8_t>(rest_.front());
-      rest_.remove_prefix(1);
-      number |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return number;
-    }
-    bad_ = true;
-    return 0;
+    const auto number = base::take_varint(rest_);
+    bad_ = bad_ || !number;
+    return number.value_or(0);
   }
 
   /// At most `most`; otherwise the frame is invalid.
@@ -112,15 +92,15 @@ void append_log_batch(std::string& out, const job::LogBatch& batch) {
   out.reserve(out.size() + base::kFrameHead + batch.bytes().size() +
               batch.runs().size() * kMostOfRun + batch.sources().size() * kMostOfSource);
   const size_t begin = base::begin_frame(out, static_cast<char>(LogFrameKind::kBatch));
-  append_number(out, batch.sources().size());
+  base::append_varint(out, batch.sources().size());
   for (const auto& source : batch.sources()) append_source(out, *source);
   int64_t last = 0;
   std::string_view rest = batch.bytes();
   for (const job::LogBatch::Run& run : batch.runs()) {
     const int64_t time = run.time.time_since_epoch().count();
-    append_number(out, run.source);
-    append_number(out, zigzag(static_cast<int64_t>(static_cast<uint64_t>(time) -
-                                                   static_cast<uint64_t>(last))));
+    base::append_varint(out, run.source);
+    base::append_varint(out, base::zigzag(static_cast<int64_t>(static_cast<uint64_t>(time) -
+                                                               static_cast<uint64_t>(last))));
     append_text(out, rest.substr(0, run.size));
     rest.remove_prefix(run.size);
     last = time;
@@ -178,7 +158,7 @@ Result<bool> LogStreamDecoder::take_batch(std::string_view content) {
   uint64_t time = 0;
   while (!reader.at_end()) {
     const uint64_t source = reader.number();
-    time += static_cast<uint64_t>(from_zigzag(reader.number()));
+    time += static_cast<uint64_t>(base::from_zigzag(reader.number()));
     const std::string_view run = reader.text();
     if (reader.bad() || source >= records_.size()) return no_log_stream();
     job::LogRecord& record = records_[source];

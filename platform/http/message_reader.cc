@@ -328,7 +328,7 @@ base::Result<ResponseReader::Progress> ResponseReader::put_once(std::string_view
 
 base::Result<void> ResponseReader::put_end() {
   boost::system::error_code error;
-  const bool has_begun = parser_->got_some();  // an interim response is none
+  const bool has_begun = parser_->got_some();  // of the final response
   if (has_begun) parser_->put_eof(error);
   if (has_begun && !error && parser_->is_done()) return {};
   return Error{.code = ErrorCode::kUnavailable,

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/units.h"
+#include "base/varint.h"
 
 namespace muster::logs {
 
@@ -158,20 +159,6 @@ std::string next_name(std::string_view name) {
   return std::string(name.substr(0, begin)) + std::to_string(*number + 1);
 }
 
-void append_number(std::string& bytes, uint64_t number) {
-  for (; number >= 0x80; number >>= 7) bytes += static_cast<char>(number | 0x80);
-  bytes += static_cast<char>(number);
-}
-
-/// Small numbers of either sign become small numbers.
-uint64_t folded(int64_t number) {
-  return number < 0 ? ~(static_cast<uint64_t>(number) << 1) : static_cast<uint64_t>(number) << 1;
-}
-int64_t unfolded(uint64_t number) {
-  const auto half = static_cast<int64_t>(number >> 1);
-  return (number & 1) != 0 ? ~half : half;
-}
-
 RankTag rank_tag(const std::optional<int>& rank, int64_t before) {
   if (!rank) return RankTag::kNone;
   if (*rank == before) return RankTag::kSame;
@@ -186,23 +173,23 @@ void append_short(std::string& bytes, const Source& source, SourceBefore& before
     tags += static_cast<char>(static_cast<int>(part.stream) + 4 * static_cast<int>(part.what) +
                               16 * static_cast<int>(tag));
     if (part.rank) before.rank = *part.rank;
-    if (tag == RankTag::kGiven) append_number(numbers, folded(*part.rank));
-    append_number(numbers, part.bytes);
+    if (tag == RankTag::kGiven) base::append_varint(numbers, base::zigzag(*part.rank));
+    base::append_varint(numbers, part.bytes);
   }
   const bool is_next = source.task == next_name(before.task);
-  append_number(bytes, (source.attempt == before.attempt ? kSameAttempt : 0) +
-                           (source.from != source.at ? kHasPending : 0) +
-                           (source.damage_shown ? kHasDamage : 0) + (is_next ? kNextTask : 0) +
-                           (tags == before.tags ? kSameTags : 0));
-  if (source.attempt != before.attempt) append_number(bytes, folded(source.attempt));
+  base::append_varint(bytes, (source.attempt == before.attempt ? kSameAttempt : 0) +
+                                 (source.from != source.at ? kHasPending : 0) +
+                                 (source.damage_shown ? kHasDamage : 0) +
+                                 (is_next ? kNextTask : 0) + (tags == before.tags ? kSameTags : 0));
+  if (source.attempt != before.attempt) base::append_varint(bytes, base::zigzag(source.attempt));
   if (!is_next) {
-    append_number(bytes, source.task.size());
+    base::append_varint(bytes, source.task.size());
     bytes += source.task;
   }
-  append_number(bytes, source.at);
-  if (source.from != source.at) append_number(bytes, source.at - source.from);
+  base::append_varint(bytes, source.at);
+  if (source.from != source.at) base::append_varint(bytes, source.at - source.from);
   if (tags != before.tags) {
-    append_number(bytes, tags.size());
+    base::append_varint(bytes, tags.size());
     bytes += tags;
   }
   bytes += numbers;
@@ -213,7 +200,7 @@ void append_short(std::string& bytes, const Source& source, SourceBefore& before
 
 std::string to_short(const LogPosition& position) {
   std::string bytes;
-  append_number(bytes, static_cast<uint64_t>(position.settled));
+  base::append_varint(bytes, static_cast<uint64_t>(position.settled));
   SourceBefore before;
   for (const Source& source : position.sources) append_short(bytes, source, before);
   return kShort + base::to_base64_for_urls(bytes);
@@ -228,18 +215,12 @@ class ShortReader {
   bool failed() const { return failed_; }
 
   uint64_t number() {
-    uint64_t number = 0;
-    for (unsigned shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
-      const auto byte = static_cast<uint8_t>(rest_.front());
-      rest_.remove_prefix(1);
-      number |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return number;
-    }
-    return fail();
+    const auto number = base::take_varint(rest_);
+    return number ? *number : fail();
   }
 
   int small_number() {
-    const int64_t number = unfolded(this->number());
+    const int64_t number = base::from_zigzag(this->number());
     if (number >= INT32_MIN && number <= INT32_MAX) return static_cast<int>(number);
     return static_cast<int>(fail());
   }

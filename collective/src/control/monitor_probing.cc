@@ -41,7 +41,7 @@ void Monitor::Impl::pass_time() {
   judge(longest_watch());
 }
 
-// The watch that has waited longest: of several, the first one. Null if there is none.
+// The watch that has waited longest, the first of them if several have waited equally long; null if there is none.
 const Monitor::Impl::Watching* Monitor::Impl::longest_watch() const {
   const Watching* longest = nullptr;
   for (const auto& [id, watching] : watches_) {

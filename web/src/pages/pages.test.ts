@@ -249,7 +249,7 @@ test('projects in the order of their tree; a hidden parent hides no child', () =
   ]);
 });
 
-test('the role in a project is the highest of those on the server, in the project, and in the projects above it', () => {
+test('the role in a project is the highest of three: on the server, in the project, in a project above it', () => {
   const roles = (server_role: string) => {
     me.value = {server_role, projects: {team: 'member', run: 'viewer'}} as unknown as WhoAmI;
     return [role_in('other'), role_in('team'), role_in('run', ['team']), role_in('run')];
