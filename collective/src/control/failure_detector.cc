@@ -52,9 +52,11 @@ void FailureDetector::departed(int rank) {
   place->asked = false;
 }
 
-void FailureDetector::departed(int rank, const std::string& host, std::uint64_t entered) {
+void FailureDetector::departed(int rank, const std::string& host,
+                               std::optional<std::uint64_t> entered) {
   add({rank, host, {}});
-  heard(rank, entered);
+  heard(rank, entered.value_or(0));
+  find(rank)->is_unheard = !entered;
   departed(rank);
 }
 
@@ -93,7 +95,9 @@ void FailureDetector::end() {
 }
 
 std::vector<int> FailureDetector::tick(Milliseconds passed, Milliseconds tick) {
-  const Milliseconds counted = std::min(passed, tick);
+  // A thread that wakes late runs on a busy host. The other ranks get as much more time.
+  const Milliseconds counted =
+      passed <= tick ? passed : std::max(Milliseconds{1}, tick * tick.count() / passed.count());
   for (Place& place : places_) {
     if (place.asked) place.silence += counted;
   }
@@ -112,12 +116,12 @@ std::vector<int> FailureDetector::ask_for_answers() {
   return asked;
 }
 
-std::optional<Error> FailureDetector::silent(const std::string& what) const {
+std::optional<Error> FailureDetector::silent(const std::string& what, Milliseconds crowding) const {
   // The rank with the longest silence: the rank that stopped first may have stopped the others.
   const auto worst = std::ranges::max_element(places_, {}, [](const Place& place) {
     return place.asked ? place.silence - place.peer.patience : -place.peer.patience;
   });
-  if (worst == places_.end() || !worst->asked || worst->silence < worst->peer.patience) {
+  if (worst == places_.end() || !worst->asked || worst->silence < worst->peer.patience + crowding) {
     return std::nullopt;
   }
   return Error{ErrorCode::kTimeout,
@@ -130,7 +134,7 @@ std::optional<Error> FailureDetector::silent(const std::string& what) const {
 std::optional<Error> FailureDetector::missing(std::uint64_t entered,
                                               const std::string& what) const {
   for (const Place& place : places_) {
-    if (!place.departed || place.entered >= entered) continue;
+    if (!place.departed || place.is_unheard || place.entered >= entered) continue;
     return Error{ErrorCode::kPeerLost,
                  name_of(place) + " has left, but " + self_ + " still waits for it in " + what,
                  "every rank must make the same number of calls", place.peer.rank, place.peer.host};
@@ -147,6 +151,14 @@ std::optional<Error> FailureDetector::late(std::uint64_t entered, Milliseconds w
   std::uint64_t fewest = entered;
   for (const Place& place : places_) {
     if (!place.departed) fewest = std::min(fewest, place.entered);
+  }
+  const auto unheard = std::ranges::find_if(places_, &Place::is_unheard);
+  if (fewest == entered && unheard != places_.end()) {
+    return Error{ErrorCode::kTimeout,
+                 what + " made no progress for " + in_seconds(timeout_) + " while " + self_ +
+                     " waited in it; " + name_of(*unheard) +
+                     " is gone, and how many calls it had made is unknown",
+                 "see the last output of that rank", unheard->peer.rank, unheard->peer.host};
   }
   if (fewest == entered) {
     return Error{ErrorCode::kTimeout,

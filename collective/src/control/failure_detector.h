@@ -41,9 +41,10 @@ class FailureDetector {
   void heard(int rank);
   void heard(int rank, std::uint64_t entered);
 
-  /// Rank `rank` has left after `entered` calls, or its connection has ended.
+  /// Rank `rank` has left after `entered` calls, or its connection has ended. Without `entered` it is
+  /// gone, and its goodbye has not arrived here: how many calls it had entered is unknown.
   void departed(int rank);
-  void departed(int rank, const std::string& host, std::uint64_t entered);
+  void departed(int rank, const std::string& host, std::optional<std::uint64_t> entered);
 
   /// A watch began. Returns the ranks to probe now: all peers, or some of them if the world is large,
   /// since every rank of a waiting world probes at the same moment.
@@ -52,8 +53,8 @@ class FailureDetector {
   /// The last watch ended. Forgets outstanding probes.
   void end();
 
-  /// `passed` has elapsed, of which at most `tick` counts. Returns the ranks to probe. In a large
-  /// world each tick probes some of them, in turn.
+  /// `passed` has elapsed. At most `tick` of it counts, and less the later this thread woke.
+  /// Returns the ranks to probe. In a large world each tick probes some of them, in turn.
   std::vector<int> tick(Milliseconds passed, Milliseconds tick);
 
   /// In a large world, a rank that waits asks every rank how many calls it has made. ask_anew()
@@ -62,16 +63,17 @@ class FailureDetector {
   void ask_anew();
   std::vector<int> ask_for_answers();
 
-  /// The peer that has not answered within its patience while call `what` waited.
-  std::optional<Error> silent(const std::string& what) const;
+  /// The peer that has not answered within its patience, and `crowding` more, while call `what` waited.
+  std::optional<Error> silent(const std::string& what, Milliseconds crowding = {}) const;
 
-  /// The peer that left before it entered call number `entered`, named `what`.
+  /// The peer that left before it entered call number `entered`, named `what`. A peer of which that
+  /// is unknown is not named: it may have entered the call, or the call may not need it.
   std::optional<Error> missing(std::uint64_t entered, const std::string& what) const;
 
   /// The peers that answer but have not entered the call after `waited`, as far as they are
   /// furthest behind: other late peers may wait for them in an earlier call. If no peer is behind,
-  /// the error is that the call makes no progress. Empty until every rank of the world has answered
-  /// or left.
+  /// the error is that the call makes no progress, and names a peer that is gone after an unknown
+  /// number of calls. Empty until every rank of the world has answered or left.
   std::optional<Error> late(std::uint64_t entered, Milliseconds waited,
                             const std::string& what) const;
 
@@ -84,6 +86,7 @@ class FailureDetector {
     Peer peer;
     std::uint64_t entered = 0;
     bool departed = false;
+    bool is_unheard = false;  // departed after an unknown number of calls
     bool asked = false;       // probed, without an answer yet
     bool answered = false;    // since the watch began
     Milliseconds silence{0};  // since the probe

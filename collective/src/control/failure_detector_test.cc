@@ -46,6 +46,24 @@ TEST(FailureDetector, NamesTheRankThatDoesNotAnswer) {
   EXPECT_EQ(error->host, "n2");
 }
 
+TEST(FailureDetector, WaitsLongerOnACrowdedHost) {
+  FailureDetector detector = patrol_of(1);
+  static_cast<void>(detector.begin());
+  for (int i = 0; i < 4; ++i) static_cast<void>(detector.tick(kTick, kTick));
+  EXPECT_TRUE(detector.silent("call 1"));
+  EXPECT_FALSE(detector.silent("call 1", milliseconds(200)));
+}
+
+// Its probes went out late, and the answers come late for the same reason.
+TEST(FailureDetector, CountsLessOfAPauseTheLaterItWakes) {
+  FailureDetector detector = patrol_of(1);
+  static_cast<void>(detector.begin());
+  for (int i = 0; i < 6; ++i) static_cast<void>(detector.tick(2 * kTick, kTick));
+  EXPECT_FALSE(detector.silent("call 1"));
+  static_cast<void>(detector.tick(2 * kTick, kTick));
+  EXPECT_TRUE(detector.silent("call 1"));
+}
+
 TEST(FailureDetector, DoesNotBlameOtherRanksForItsOwnPause) {
   FailureDetector detector = patrol_of(1);
   static_cast<void>(detector.begin());
@@ -110,6 +128,26 @@ TEST(FailureDetector, KnowsARankThatHasLeftWithoutAConnection) {
   ASSERT_TRUE(error);
   EXPECT_EQ(error->rank, 100);
   EXPECT_EQ(error->host, "n100");
+}
+
+// Its neighbours may have left before its goodbye came, and the call may not need it.
+TEST(FailureDetector, NamesARankThatIsGoneWithoutAGoodbyeOnlyAtTheTimeout) {
+  FailureDetector detector = patrol_of(2);
+  detector.heard(1, 5);
+  detector.departed(2, "n2", std::nullopt);
+  EXPECT_FALSE(detector.missing(5, "call 5"));
+  EXPECT_FALSE(detector.late(5, milliseconds(999), "call 5"));
+
+  const std::optional<Error> error = detector.late(5, milliseconds(1000), "call 5");
+
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->message,
+            "call 5 made no progress for 1 s while rank 0 on host n0 waited in it; rank 2 on host "
+            "n2 is gone, and how many calls it had made is unknown");
+  EXPECT_EQ(error->rank, 2);
+
+  detector.departed(2, "n2", 4);  // its goodbye has arrived after all
+  ASSERT_TRUE(detector.missing(5, "call 5"));
 }
 
 TEST(FailureDetector, NamesTheRankThatLeftTooEarly) {

@@ -14,8 +14,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How long settle() waits.
-constexpr std::chrono::seconds kSettleLimit{1};
+// How long settle() waits. On a busy host a connection may take seconds to open, and so may an answer.
+constexpr std::chrono::seconds kSettleLimit{10};
 
 // The most bytes that are kept for a topic without a handler. More is a bug of a higher layer.
 constexpr std::size_t kMostKept = std::size_t{256} << 20;
@@ -255,6 +255,7 @@ void Monitor::Impl::deliver() {
       hearer.kept_bytes -= message.payload.size();
       const std::function<void(int, Bytes)> handler = hearer.handler;
       delivering_ = true;
+      delivering_from_ = message.from;
       lock.unlock();
       handler(message.from, std::move(message.payload));
       lock.lock();
@@ -397,6 +398,26 @@ std::vector<int> Monitor::Impl::departed() const {
   return {departed_.begin(), departed_.end()};
 }
 
+std::vector<int> Monitor::Impl::departed_in_step() const {
+  const Lock lock(mutex_);
+  const std::uint64_t entered = monitor_.entered_.load(std::memory_order_relaxed);
+  std::vector<int> ranks;
+  for (const int rank : departed_) {
+    const auto found = departures_.find(rank);
+    const bool is_ahead = found != departures_.end() && found->second > entered;
+    if (!is_ahead && !has_undelivered(rank)) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+bool Monitor::Impl::has_undelivered(int from) const {
+  if (delivering_ && delivering_from_ == from) return true;
+  return std::ranges::any_of(hearers_, [from](const auto& entry) {
+    const Hearer& hearer = entry.second;
+    return hearer.handler && std::ranges::count(hearer.kept, from, &Kept::from) > 0;
+  });
+}
+
 Monitor::Monitor(MonitorOptions options, std::vector<Link> links, Switchboard* switchboard)
     : impl_(std::make_unique<Impl>(*this, std::move(options), std::move(links), switchboard)) {}
 
@@ -437,6 +458,9 @@ void Monitor::handle(Topic topic, std::function<void(int from, Bytes payload)> h
 }
 std::vector<int> Monitor::departed() const {
   return impl_->departed();
+}
+std::vector<int> Monitor::departed_in_step() const {
+  return impl_->departed_in_step();
 }
 
 Monitor::Watch::Watch(Monitor& monitor, std::string what)

@@ -118,7 +118,7 @@ class Monitor {
   void send_to_all(Topic topic, const Bytes& payload);
 
   /// Returns once the monitors of the other ranks have received the messages that this rank has sent
-  /// before, or after a second.
+  /// before, or after ten seconds.
   void settle();
 
   /// Sets the handler of a topic. It runs on the monitor's thread; messages of one sender arrive in
@@ -128,6 +128,10 @@ class Monitor {
 
   /// The ranks that have left in order.
   std::vector<int> departed() const;
+
+  /// Of these, the ranks that had not entered more calls than this rank, and whose messages the
+  /// handlers have processed. The others may have sent what this rank has not seen yet.
+  std::vector<int> departed_in_step() const;
 
  private:
   class Impl;

@@ -10,7 +10,8 @@ namespace muster::collective {
 namespace {
 
 // The time limit for the last messages if the other side does not read or answer, from the last
-// message on that it has sent; and a limit in any case.
+// message on that it has sent; and a limit in any case, which also applies to messages that wait for
+// their connection.
 constexpr std::chrono::seconds kFarewell{1};
 constexpr std::chrono::seconds kLongestFarewell{10};
 
@@ -26,8 +27,8 @@ constexpr std::chrono::milliseconds kGrace{3'000};
 // Sends the last message before the connections close: a goodbye, or the failure, which is already
 // queued.
 void Monitor::Impl::say_farewell() {
-  const Deadline deadline = Clock::now() + kFarewell;
   say_goodbye();
+  const Deadline deadline = Clock::now() + kFarewell;
   const Lock lock(mutex_);
   for (Line& line : lines_.all()) {
     while (line.connection.wants_to_send() && !line.has_ended && Clock::now() < deadline) {
@@ -43,7 +44,7 @@ void Monitor::Impl::say_farewell() {
 
 // In a complete graph every rank gets the goodbye from this one. Otherwise the neighbours pass it
 // on, and this rank stays until they have received it; a message that waits for its connection goes
-// first.
+// first. The goodbye is sent in any case: without it this rank would count as dead.
 void Monitor::Impl::say_goodbye() {
   const Deadline limit = Clock::now() + kLongestFarewell;
   Deadline deadline = Clock::now() + kFarewell;
@@ -51,8 +52,13 @@ void Monitor::Impl::say_goodbye() {
     {
       const Lock lock(mutex_);
       if (failure_) return;
-      bool waits = !outbox_.empty();
-      for (std::size_t i = 0; i < lines_.size() && (outbox_.empty() || is_complete()); ++i) {
+      // No connection to these ranks is being opened.
+      for (const auto& [rank, suspect] : suspects_) outbox_.erase(rank);
+      const bool is_late = Clock::now() >= limit;
+      const bool connects = !outbox_.empty() && !is_late;
+      if (connects) deadline = Clock::now() + kFarewell;
+      bool waits = connects;
+      for (std::size_t i = 0; i < lines_.size() && !connects; ++i) {
         Line& line = lines_[i];
         if (!std::exchange(line.sent_goodbye, true) && !line.has_ended) {
           // Also to a rank that leaves: it sees the connection end while it waits for other ranks.
@@ -62,7 +68,7 @@ void Monitor::Impl::say_goodbye() {
         }
         waits |= !line.is_parted && !line.has_ended && !line.said_goodbye;
       }
-      if (is_complete() || !waits || Clock::now() >= std::min(limit, deadline)) return;
+      if (is_complete() || !waits || is_late || Clock::now() >= deadline) return;
     }
     if (look(std::min(limit, deadline))) deadline = Clock::now() + kFarewell;
   }
@@ -84,9 +90,10 @@ void Monitor::Impl::depart(int rank) {
   departed_.insert(rank);
   idle_.notify_all();
   const auto found = departures_.find(rank);
-  const std::uint64_t entered = found == departures_.end() ? 0 : found->second;
+  std::optional<std::uint64_t> entered;
+  if (found != departures_.end()) entered = found->second;
   if (is_complete()) {
-    detector_.heard(rank, entered);
+    if (entered) detector_.heard(rank, *entered);
     detector_.departed(rank);
     return;
   }

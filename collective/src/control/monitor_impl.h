@@ -48,6 +48,7 @@ class Monitor::Impl {
   void settle();
   void handle(Topic topic, std::function<void(int, Bytes)> handler);
   std::vector<int> departed() const;
+  std::vector<int> departed_in_step() const;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -92,6 +93,7 @@ class Monitor::Impl {
   void pass_time();
   const Watching* longest_watch() const;
   void judge(const Watching* watching);
+  std::optional<Error> silent(const std::string& what) const;
   void deliver();
   void tell_of_failure();
   void say_farewell();
@@ -100,6 +102,7 @@ class Monitor::Impl {
   // These functions require the lock.
   Deadline next_time() const;
   std::string host_of(int rank) const;
+  bool has_undelivered(int from) const;
   Error fail_locked(Error error);
   void fail_of_longer_message(std::size_t bytes);
   void post(int to, Bytes frame);
@@ -146,6 +149,7 @@ class Monitor::Impl {
   std::map<Topic, Hearer> hearers_;
   bool waking_ = false;      // a function of wakes_ is running
   bool delivering_ = false;  // a handler of hearers_ is running
+  int delivering_from_ = 0;  // the sender of its message
   bool stopping_ = false;
   Deadline last_tick_ = {};
 

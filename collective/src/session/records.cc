@@ -430,7 +430,7 @@ std::optional<Deadline> Engine::watch_over_unattended() {
   }
   if (now >= look_at_) {
     look_at_ = now + kBetweenLooks;
-    end_without(monitor()->departed(), has_seen_departed_);
+    end_without(monitor()->departed_in_step(), has_seen_departed_);
   }
   return look_at_;
 }
