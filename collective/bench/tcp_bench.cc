@@ -30,7 +30,7 @@ Ends connect_pair() {
   const Deadline deadline = Clock::now() + std::chrono::seconds(5);
   Ends ends;
   ends.of_rank[0] = std::move(*connect_to(local_address(listener->get()), deadline));
-  while (!ends.of_rank[1]) ends.of_rank[1] = std::move(*accept_from(*listener));
+  while (!ends.of_rank[1]) ends.of_rank[1] = std::move(accept_from(*listener)->socket);
   return ends;
 }
 

@@ -31,6 +31,7 @@ std::vector<Options> world_of(int size, std::chrono::milliseconds timeout, Place
                      .host = "host-" + std::to_string(rank),
                      .host_id = endpoint + "/" + std::to_string(host),
                      .timeout = timeout,
+                     .silence = kPatience,
                      .arena_bytes = std::uint64_t{64} << 20});
   }
   // A world of one rank has no rendezvous, and would not take over the listener.

@@ -221,7 +221,7 @@ TEST(AWrongKey, IsReportedAtOnceAndKeepsNoRankOut) {
 }
 
 TEST(AWrongKey, OfRank0IsAnErrorOnEveryRank) {
-  std::vector<Options> world = world_of(3, milliseconds(1000));
+  std::vector<Options> world = world_of(3, milliseconds(5000));
   world[0].key = "ffffffffffffffffffffffffffffffff";
   on_threads(3, [&](int rank) {
     const Result<Communicator> refused =

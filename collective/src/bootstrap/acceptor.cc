@@ -22,6 +22,9 @@ constexpr std::chrono::seconds kIntroductionTimeout{30};
 // is read before the flood can displace it.
 constexpr int kAcceptedAtOnce = 32;
 
+// No event reports that a process has a free descriptor again.
+constexpr std::chrono::milliseconds kPauseWithoutDescriptors{100};
+
 }  // namespace
 
 Acceptor::Acceptor(std::vector<Descriptor> listeners, Bytes key, std::size_t expected)
@@ -58,7 +61,11 @@ Result<AcceptedPeer> Acceptor::next(Deadline deadline, std::span<pollfd> others)
 }
 
 void Acceptor::prepare(std::vector<pollfd>& entries, Deadline& wake) const {
-  for (const Descriptor& listener : listeners_) entries.push_back({listener.get(), POLLIN, 0});
+  const bool pauses = Clock::now() < pause_until_;
+  if (pauses) wake = std::min(wake, pause_until_);
+  for (const Descriptor& listener : listeners_) {
+    entries.push_back({pauses ? -1 : listener.get(), POLLIN, 0});
+  }
   for (const Caller& caller : callers_) {
     entries.push_back({caller.socket.get(), POLLIN, 0});
     wake = std::min(wake, caller.patience);
@@ -89,21 +96,25 @@ std::optional<AcceptedPeer> Acceptor::take() {
 // Accepts the waiting connections. Each is a caller until it has proved that it is a rank.
 Status Acceptor::admit(const Descriptor& listener) {
   for (int accepted = 0; accepted < kAcceptedAtOnce; ++accepted) {
-    Result<Descriptor> socket = accept_from(listener);
-    if (!socket) return socket.error();
-    if (!*socket) return {};
+    Result<Accepted> next = accept_from(listener);
+    if (!next) return next.error();
+    if (next->shortage != 0 && !waits_for_descriptors_) {
+      return system_error("cannot accept a connection", next->shortage);
+    }
+    if (next->shortage != 0) pause_until_ = Clock::now() + kPauseWithoutDescriptors;
+    if (!next->socket) return {};
     Nonce nonce;
     if (Status filled = fill_random(nonce); !filled) return filled.error();
     if (callers_.size() >= most_callers_) make_room();
-    std::string from = peer_address(socket->get()).to_string();
-    callers_.push_back(Caller{*std::move(socket), std::move(from),
+    std::string from = peer_address(next->socket.get()).to_string();
+    callers_.push_back(Caller{std::move(next->socket), std::move(from),
                               Clock::now() + kIntroductionTimeout, ServerHandshake(key_, nonce)});
   }
   return {};
 }
 
-// Drops the oldest silent caller, or else the oldest caller. Each silent caller is read first: a
-// rank among them may have sent its opening by now.
+// Drops the oldest silent caller, or else the oldest caller. Each caller is read first: a rank among
+// them may have sent its opening or its introduction by now.
 void Acceptor::make_room() {
   for (auto caller = callers_.begin(); caller != callers_.end(); ++caller) {
     if (caller->reception.has_begun()) continue;
@@ -116,7 +127,8 @@ void Acceptor::make_room() {
     callers_.erase(caller);
     return;
   }
-  show_out(callers_.front(), "too many connections were open");
+  Caller& oldest = callers_.front();
+  if (listen(oldest)) show_out(oldest, "too many connections were open");
   callers_.pop_front();
 }
 

@@ -50,6 +50,10 @@ class Acceptor {
   /// Changes the number of peers that may connect at once.
   void expect(std::size_t expected);
 
+  /// From now on a lack of descriptors or memory is no error: the listeners pause, and the peers wait.
+  /// While a world is joined it is one, since it rarely ends by itself there.
+  void wait_for_descriptors() { waits_for_descriptors_ = true; }
+
   /// Stops listening, and closes connections whose handshake has not finished.
   void close();
 
@@ -74,6 +78,8 @@ class Acceptor {
   std::vector<Descriptor> listeners_;
   Bytes key_;
   std::size_t most_callers_ = 0;
+  bool waits_for_descriptors_ = false;
+  Deadline pause_until_ = {};  // of the listeners
   std::list<Caller> callers_;  // oldest first
   std::deque<AcceptedPeer> peers_;
   int dropped_ = 0;

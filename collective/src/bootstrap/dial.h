@@ -34,6 +34,9 @@ class Dial {
   int index() const { return who_.index; }
   Purpose purpose() const { return purpose_; }
 
+  /// Delays the first attempt.
+  void pause_until(Deadline time) { pause_until_ = time; }
+
   /// The entry to poll, and the time of the next attempt, if it pauses.
   pollfd prepare(Deadline& wake) const;
 

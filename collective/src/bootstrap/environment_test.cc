@@ -208,6 +208,9 @@ TEST(Environment, RejectsUnknownTransportsAlgorithmsAndStreams) {
            Row{{{"MUSTER_COLLECTIVE_ALGORITHM", "tree"}},
                "unknown algorithm 'tree': expected one of auto, direct, ring, rabenseifner, "
                "doubling"},
+           Row{{{"MUSTER_COLLECTIVE_ALGORITHM", "exchange"}},
+               "unknown algorithm 'exchange': expected one of auto, direct, ring, rabenseifner, "
+               "doubling"},
            Row{{{"MUSTER_COLLECTIVE_STREAMS", "17"}},
                "invalid number of streams 17: expected 1 to 16"},
            Row{{{"MUSTER_COLLECTIVE_STREAMS", "0"}},

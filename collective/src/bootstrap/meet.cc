@@ -219,28 +219,66 @@ Error Star::not_in_time() const {
 
 namespace {
 
-// Listens at the rendezvous, on its first address that belongs to this host.
-Result<Descriptor> open_rendezvous(const JoinContext& joining) {
+// On Debian a host's name is 127.0.1.1 on that host itself, among other addresses.
+void put_loopback_last(std::vector<Address>& addresses) {
+  std::ranges::stable_partition(addresses, [](const Address& at) { return !at.is_loopback(); });
+}
+
+}  // namespace
+
+Result<std::vector<Descriptor>> listen_on_all(std::vector<Address> addresses) {
+  put_loopback_last(addresses);
+  std::vector<Descriptor> listeners;
+  Error last;
+  for (const Address& address : addresses) {
+    Result<Descriptor> listener = listen_on(address);
+    if (listener) {
+      listeners.push_back(*std::move(listener));
+    } else {
+      last = listener.error();
+    }
+  }
+  if (listeners.empty()) return last;
+  return listeners;
+}
+
+std::string note_of_loopback(const std::string& endpoint, const std::vector<Address>& addresses) {
+  if (endpoint.empty()) return "";  // a rendezvous file is for one host
+  if (addresses.empty() || !std::ranges::all_of(addresses, &Address::is_loopback)) return "";
+  const std::string name = endpoint.substr(0, endpoint.rfind(':'));
+  const std::string text = addresses.front().to_string();
+  const std::string address = text.substr(0, text.rfind(':'));
+  if (name == address || name == "localhost") return "";
+  return name + " is " + address + " on its own host, which other hosts cannot reach";
+}
+
+Deadline limit_of_attempt(std::size_t addresses, Deadline now, Deadline deadline) {
+  constexpr std::chrono::seconds kAttempt{3};
+  return addresses > 1 ? std::min(deadline, now + kAttempt) : deadline;
+}
+
+namespace {
+
+// Listens at the rendezvous.
+Result<std::vector<Descriptor>> open_rendezvous(const JoinContext& joining) {
   if (joining.options.listener >= 0) {
     ::fcntl(joining.options.listener, F_SETFL, O_NONBLOCK);
-    return Descriptor(joining.options.listener);
+    std::vector<Descriptor> listeners;
+    listeners.emplace_back(joining.options.listener);
+    return listeners;
   }
   const bool by_file = joining.options.rendezvous.empty();
   const std::string endpoint = by_file ? "127.0.0.1:0" : joining.options.rendezvous;
   Result<std::vector<Address>> addresses = resolve(endpoint);
   if (!addresses) return addresses.error();
-  Error last;
   for (const Address& address : *addresses) {
     if (address.is_wildcard() || (address.port() == 0 && !by_file)) {
       return Error{ErrorCode::kConfiguration,
                    "other ranks cannot reach the rendezvous '" + endpoint + "'",
                    "name an address of rank 0's host that the other ranks can reach, and a port"};
     }
-    Result<Descriptor> listener = listen_on(address);
-    if (listener) return listener;
-    last = listener.error();
   }
-  return last;
+  return listen_on_all(*std::move(addresses));
 }
 
 Result<Meeting> new_meeting(const JoinContext& joining, const Address& address) {
@@ -278,10 +316,36 @@ Acceptor door_of(std::vector<Descriptor> listeners, const Bytes& key, int size) 
   return {std::move(listeners), key, static_cast<std::size_t>(size) * 17};
 }
 
+// The address at which the other ranks have reached rank 0: that of another host, if there is one.
+Address reached_at(const std::vector<AcceptedPeer>& peers) {
+  std::vector<Address> addresses;
+  for (const AcceptedPeer& peer : peers) {
+    const Address here = local_address(peer.socket.get());
+    // A rank of this host connects from the address to which it connects.
+    const bool is_remote = !(here.with_port(0) == peer_address(peer.socket.get()).with_port(0));
+    addresses.insert(is_remote ? addresses.begin() : addresses.end(), here);
+  }
+  put_loopback_last(addresses);
+  return addresses.front();
+}
+
+// Rank 0 has listened at several addresses. It is reachable at the one that the other ranks have used.
+Status move_door(const Address& address, std::vector<Descriptor>& listeners, JoinContext& joining,
+                 Roster& roster) {
+  Result<Descriptor> listener = listen_on(address.with_port(0));
+  if (!listener) return listener.error();
+  joining.self.endpoint = local_address(listener->get()).to_string();
+  roster.members[0].endpoint = joining.self.endpoint;
+  listeners.front() = *std::move(listener);
+  return {};
+}
+
 Result<RendezvousResult> meet_as_host(JoinContext& joining) {
-  Result<Descriptor> rendezvous = open_rendezvous(joining);
+  Result<std::vector<Descriptor>> rendezvous = open_rendezvous(joining);
   if (!rendezvous) return rendezvous.error();
-  const Address address = local_address(rendezvous->get());
+  std::vector<Address> addresses;
+  for (const Descriptor& listener : *rendezvous) addresses.push_back(local_address(listener.get()));
+  Address address = addresses.front();
   Result<Meeting> meeting = new_meeting(joining, address);
   if (!meeting) return meeting.error();
   Result<std::vector<Descriptor>> listeners = open_door(address, joining.self);
@@ -292,14 +356,19 @@ Result<RendezvousResult> meet_as_host(JoinContext& joining) {
     if (!published) return published.error();
     publication.emplace(*std::move(published));
   }
-  std::vector<Descriptor> rendezvous_listener;
-  rendezvous_listener.push_back(*std::move(rendezvous));
-  Acceptor rendezvous_acceptor(std::move(rendezvous_listener), meeting->key,
+  Acceptor rendezvous_acceptor(*std::move(rendezvous), meeting->key,
                                static_cast<std::size_t>(joining.self.size));
   std::vector<AcceptedPeer> peers;
   Result<Roster> roster = gather(rendezvous_acceptor, joining.self, joining.terms, peers,
-                                 joining.deadline, joining.timeout, joining.cancel);
+                                 joining.deadline, joining.timeout, joining.cancel,
+                                 note_of_loopback(joining.options.rendezvous, addresses));
   if (!roster) return roster.error();
+  if (addresses.size() > 1) {
+    address = reached_at(peers);
+    if (Status moved = move_door(address, *listeners, joining, *roster); !moved) {
+      return moved.error();
+    }
+  }
   joining.self.host_id = roster->members[0].host_id;
   // The file is removed before a rank can arrive for the next world.
   publication.reset();
@@ -339,8 +408,10 @@ Result<std::optional<Caller>> try_to_reach(const Finder& find, const JoinContext
     obstacle = addresses.error();  // a name that does not resolve yet may resolve soon
     return std::optional<Caller>();
   }
+  put_loopback_last(*addresses);
   for (const Address& address : *addresses) {
-    Result<Descriptor> socket = connect_to(address, joining.deadline, joining.cancel);
+    const Deadline limit = limit_of_attempt(addresses->size(), Clock::now(), joining.deadline);
+    Result<Descriptor> socket = connect_to(address, limit, joining.cancel);
     if (socket) return std::optional<Caller>(Caller{*std::move(socket), **std::move(meeting)});
     obstacle = socket.error();
   }

@@ -99,6 +99,22 @@ struct RendezvousResult {
   Address reachable;  // of this rank, for the other ranks
 };
 
+// Parts of meet(), for its tests.
+
+/// Listens on each of the addresses that this host has, those that other hosts can reach first.
+///
+/// Errors: kSystem, if it can listen on none.
+Result<std::vector<Descriptor>> listen_on_all(std::vector<Address> addresses);
+
+/// Why other hosts cannot reach rank 0 at `endpoint` if it listens on `addresses`: as in "node0 is
+/// 127.0.1.1 on its own host, which other hosts cannot reach". Empty if they can, and for localhost
+/// and addresses, which are loopback on purpose.
+std::string note_of_loopback(const std::string& endpoint, const std::vector<Address>& addresses);
+
+/// The time limit of one attempt to connect. Of several addresses of a rank, a firewall may drop what
+/// is sent to the first.
+Deadline limit_of_attempt(std::size_t addresses, Deadline now, Deadline deadline);
+
 /// For a world of two or more ranks. Takes over options.listener.
 ///
 /// Errors: those of Communicator::connect().

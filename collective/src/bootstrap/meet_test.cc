@@ -125,5 +125,55 @@ TEST_F(StarTest, RejectsMessagesWithoutAValidSeal) {
   EXPECT_EQ(answer.error().code, ErrorCode::kAuthentication);
 }
 
+TEST(Rendezvous, IsOpenAtEveryAddressOfTheHost) {
+  const Address one = resolve("127.0.0.1:0")->front();
+  const Address two = resolve("127.0.0.2:0")->front();
+  const Address elsewhere = resolve("192.0.2.1:0")->front();  // for documentation: no host has it
+
+  const auto listeners = listen_on_all({one, elsewhere, two});
+
+  ASSERT_TRUE(listeners) << listeners.error().to_string();
+  ASSERT_EQ(listeners->size(), 2u);
+  for (const Descriptor& listener : *listeners) {
+    EXPECT_TRUE(connect_to(local_address(listener.get()), soon()));
+  }
+  const auto taken = listen_on_all({elsewhere, local_address(listeners->front().get())});
+  ASSERT_FALSE(taken);
+  EXPECT_TRUE(taken.error().message.starts_with("cannot listen on 127.0.0.1:"))
+      << taken.error().message;
+}
+
+TEST(Rendezvous, ExplainsThatOtherHostsCannotReachALoopbackAddress) {
+  const Address loopback = resolve("127.0.1.1:4000")->front();
+  const Address public_one = resolve("192.0.2.1:4000")->front();
+  EXPECT_EQ(note_of_loopback("node0:4000", {loopback}),
+            "node0 is 127.0.1.1 on its own host, which other hosts cannot reach");
+  EXPECT_EQ(note_of_loopback("node0:4000", {public_one, loopback}), "");
+  EXPECT_EQ(note_of_loopback("127.0.1.1:4000", {loopback}), "");
+  EXPECT_EQ(note_of_loopback("localhost:4000", {loopback}), "");
+  EXPECT_EQ(note_of_loopback("", {loopback}), "");
+}
+
+TEST(Rendezvous, LeavesTimeForItsOtherAddresses) {
+  using std::chrono::seconds;
+  const Deadline now = Clock::now();
+  EXPECT_EQ(limit_of_attempt(1, now, now + seconds(60)), now + seconds(60));
+  EXPECT_EQ(limit_of_attempt(2, now, now + seconds(60)), now + seconds(3));
+  EXPECT_EQ(limit_of_attempt(2, now, now + seconds(1)), now + seconds(1));
+}
+
+TEST(Rendezvous, AddsItsNoteToTheNamesOfTheMissingRanks) {
+  std::vector<Descriptor> listeners;
+  listeners.push_back(*listen_on(resolve("127.0.0.1:0")->front()));
+  Acceptor door(std::move(listeners), kTestKey, 2);
+  std::vector<AcceptedPeer> peers;
+  const RankIdentity self{.rank = 0, .size = 2, .host = "n0", .endpoint = "n0:1"};
+  const auto roster = gather(door, self, {}, peers, Clock::now(), std::chrono::seconds(60), -1,
+                             "node0 is 127.0.1.1");
+  ASSERT_FALSE(roster);
+  EXPECT_EQ(roster.error().message,
+            "rank 1 of 2 did not reach rank 0 on host n0 within 60 s; node0 is 127.0.1.1");
+}
+
 }  // namespace
 }  // namespace muster::collective

@@ -116,12 +116,12 @@ std::string missing_from(const Roster& roster) {
 }
 
 Error did_not_come(const Roster& roster, const RankIdentity& self, const Acceptor& door,
-                   std::chrono::milliseconds timeout) {
+                   std::chrono::milliseconds timeout, const std::string& note) {
   const std::string dropped = door.dropped();
   return {ErrorCode::kTimeout,
           missing_from(roster) + " of " + std::to_string(self.size) + " did not reach " +
               self.name() + " within " + in_seconds(timeout) +
-              (dropped.empty() ? "" : "; " + dropped),
+              (dropped.empty() ? "" : "; " + dropped) + (note.empty() ? "" : "; " + note),
           "check that they were started with the same rendezvous"};
 }
 
@@ -154,7 +154,7 @@ void refuse(const Error& reason, const std::vector<AcceptedPeer>& peers, Deadlin
 
 Result<Roster> gather(Acceptor& door, const RankIdentity& self, const Terms& terms,
                       std::vector<AcceptedPeer>& peers, Deadline deadline,
-                      std::chrono::milliseconds timeout, int cancel) {
+                      std::chrono::milliseconds timeout, int cancel, const std::string& note) {
   Roster roster{std::vector<Member>(static_cast<std::size_t>(self.size)), terms};
   roster.members[0] = member_of(self);
   std::vector<pollfd> watched = {{cancel, POLLIN, 0}};
@@ -163,7 +163,7 @@ Result<Roster> gather(Acceptor& door, const RankIdentity& self, const Terms& ter
     std::optional<Error> objection;
     if (!peer) {
       objection = peer.error().code == ErrorCode::kTimeout
-                      ? did_not_come(roster, self, door, timeout)
+                      ? did_not_come(roster, self, door, timeout, note)
                       : obstacle_of(peer.error(), watched, peers);
     } else {
       if (peer->handshake.purpose != Purpose::kRendezvous) continue;

@@ -45,12 +45,14 @@ struct Roster {
 /// identity. `peers` receives the connections, in any order; they wait for an answer. `cancel` is a
 /// descriptor whose readability ends the wait; -1: none.
 ///
+/// `note`, if any, is added to the message about missing ranks.
+///
 /// Errors, which the peers have received: kMismatch (another world size, a duplicate rank or one
 /// out of range; the message names both sides), kPeerLost naming a rank that came and ended,
 /// kTimeout naming the missing ranks.
 Result<Roster> gather(Acceptor& door, const RankIdentity& self, const Terms& terms,
                       std::vector<AcceptedPeer>& peers, Deadline deadline,
-                      std::chrono::milliseconds timeout, int cancel);
+                      std::chrono::milliseconds timeout, int cancel, const std::string& note = {});
 
 /// On rank 0: sends the roster to all peers.
 ///

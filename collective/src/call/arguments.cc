@@ -225,6 +225,13 @@ Status check_rank(std::string_view what, int rank, int size) {
                       ", is not in a world of " + std::to_string(size));
 }
 
+Status check_partner(std::string_view what, int partner, Place here) {
+  if (Status checked = check_rank(what, partner, here.size); !checked) return checked;
+  if (partner != here.rank) return {};
+  return bad_argument(std::string(what) + ", rank " + std::to_string(partner) +
+                      ", is the calling rank itself; a message requires two ranks");
+}
+
 Status check_lengths(std::span<const std::uint64_t> lengths, std::size_t element_bytes, int size) {
   if (lengths.size() != static_cast<std::size_t>(size)) {
     return bad_argument("there are " + std::to_string(lengths.size()) + " lengths for a world of " +

@@ -54,6 +54,10 @@ Status check_all_to_all(const void* in, std::span<const std::uint64_t> sent, con
 /// `what` is "the root", "the receiver".
 Status check_rank(std::string_view what, int rank, int size);
 
+/// The other rank of a message. `what` is "the receiver" or "the sender". A rank has no connection to
+/// itself.
+Status check_partner(std::string_view what, int partner, Place here);
+
 /// Requires one length for each rank, and a total number of bytes that fits in 64 bits.
 Status check_lengths(std::span<const std::uint64_t> lengths, std::size_t element_bytes, int size);
 

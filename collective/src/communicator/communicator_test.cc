@@ -344,6 +344,25 @@ TEST_P(WorldsOf, PassMessagesRound) {
   });
 }
 
+TEST_P(WorldsOf, RefuseMessagesOfARankToItself) {
+  spawn([](Communicator& world) {
+    if (world.size() == 1) return;
+    int value = 0;
+    const std::string self = "rank " + std::to_string(world.rank());
+    const Status sent = world.send(&value, sizeof value, world.rank());
+    ASSERT_FALSE(sent);
+    EXPECT_EQ(sent.error().code, ErrorCode::kBadArgument);
+    EXPECT_EQ(
+        sent.error().message,
+        "the receiver, " + self + ", is the calling rank itself; a message requires two ranks");
+    const Status received = world.receive(&value, sizeof value, world.rank());
+    ASSERT_FALSE(received);
+    EXPECT_EQ(received.error().message,
+              "the sender, " + self + ", is the calling rank itself; a message requires two ranks");
+    EXPECT_TRUE(world.barrier());
+  });
+}
+
 // The adasum of parallel gradients is their mean, of orthogonal gradients their sum.
 TEST_P(WorldsOf, CombineGradientsByTheirDirections) {
   spawn([](Communicator& world) {
@@ -462,11 +481,15 @@ TEST(Communicator, AllocatesMemoryInWhichTensorsAreReducedInPlace) {
 }
 
 TEST(Communicator, WaitsForARankThatIsLate) {
+  std::vector<Options> options = testing::world_of(3);
+  for (Options& each : options) each.silence.reset();
   std::atomic<int> others = 0;
-  spawn_ranks(3, [&](Communicator& world) {
+  testing::on_threads(3, [&](int rank) {
+    Result<Communicator> world = Communicator::connect(options[static_cast<std::size_t>(rank)]);
+    ASSERT_TRUE(world) << world.error().to_string();
     // The delay is the subject of this test: it exceeds the silence limit by far, and no event ends
     // it.
-    if (world.rank() == 2) {
+    if (rank == 2) {
       while (others < 2) others.wait(others);
       std::this_thread::sleep_for(std::chrono::seconds(5));
     } else {
@@ -474,7 +497,8 @@ TEST(Communicator, WaitsForARankThatIsLate) {
       others.notify_all();
     }
     int one = 1;
-    ASSERT_TRUE(world.all_reduce(&one, 1, ReduceOp::kSum));
+    const Status reduced = world->all_reduce(&one, 1, ReduceOp::kSum);
+    ASSERT_TRUE(reduced) << reduced.error().to_string();
     EXPECT_EQ(one, 3);
   });
 }

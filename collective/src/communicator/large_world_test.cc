@@ -249,7 +249,8 @@ TEST(LargeWorld, CarriesTheMessagesOfASessionAndTellsAllRanksOfOneThatLeaves) {
     float one = 1;
     const auto sum = session->all_reduce("sum", &one, &one, 1, DataType::kFloat32, ReduceOp::kSum);
     ASSERT_TRUE(sum);
-    ASSERT_TRUE(session->wait(*sum));
+    const Status summed = session->wait(*sum);
+    ASSERT_TRUE(summed) << summed.error().to_string();
     EXPECT_EQ(one, kRanks);
 
     const int partner = (rank + kRanks / 2) % kRanks;
@@ -258,8 +259,10 @@ TEST(LargeWorld, CarriesTheMessagesOfASessionAndTellsAllRanksOfOneThatLeaves) {
     const auto received = session->receive(&value, sizeof value, partner);
     ASSERT_TRUE(sent);
     ASSERT_TRUE(received);
-    EXPECT_TRUE(session->wait(*sent));
-    EXPECT_TRUE(session->wait(*received));
+    for (const Ticket ticket : {*sent, *received}) {
+      const Status done = session->wait(ticket);
+      EXPECT_TRUE(done) << done.error().to_string();
+    }
     EXPECT_EQ(value, partner);
 
     // Rank 6 leaves without a message to rank 13, which waits for one.

@@ -127,7 +127,7 @@ void ScaledIntegers<T>::run(const Kernel& kernel, const std::byte* const* inputs
       if (i > 0) combine(kernel, both, 2, &sum, 1, size, Stores::kCached);
     }
     if (spec.postscale != 1) {
-      multiply(result, size, spec.postscale / spec.divisor);
+      multiply(result, size, spec.postscale, spec.divisor);
     } else if (spec.divisor != 1) {
       divide(result, size, spec.divisor);
     }

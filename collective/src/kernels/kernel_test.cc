@@ -414,6 +414,18 @@ TEST(Kernel, WrapsIntegersAndDividesTowardsZero) {
   }
 }
 
+TEST(Kernel, RoundsAScaledAverageOfIntegersOnce) {
+  using Ints = std::vector<std::int32_t>;
+  const KernelSpec of_two = spec_of(DataType::kInt32, {ReduceOp::kAverage, 1, 2}, 2);
+  const KernelSpec of_eleven = spec_of(DataType::kInt32, {ReduceOp::kAverage, 1, 3}, 11);
+  const KernelSpec wide = spec_of(DataType::kInt64, {ReduceOp::kAverage, 1, 2}, 2);
+  for (const Isa isa : kIsas) {
+    EXPECT_EQ(reduced<std::int32_t>(of_two, isa, {{2, -2}, {3, -3}}), (Ints{5, -5}));
+    EXPECT_EQ(reduced<std::int32_t>(of_eleven, isa, std::vector<Ints>(11, {5})), (Ints{15}));
+    EXPECT_EQ(reduced<std::int64_t>(wide, isa, {{2}, {3}}), (std::vector<std::int64_t>{5}));
+  }
+}
+
 TEST(Kernel, SaturatesIntegersThatAScaleMakesTooLarge) {
   using Ints = std::vector<std::int64_t>;
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();

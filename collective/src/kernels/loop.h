@@ -292,7 +292,7 @@ struct Loop {
 
 // Integers with scales or a divisor. Each step by itself is a function from integers to integers:
 // every input is multiplied in double and rounded towards zero, the operation wraps, its result is
-// divided towards zero or multiplied and rounded again. Therefore a reduction in several steps,
+// divided towards zero, or multiplied, divided and rounded again. Therefore a reduction in several steps,
 // which keeps integers between them, has the same result as a reduction in one step. A product that
 // is out of range becomes the nearest valid integer; NaN becomes 0.
 //
@@ -315,9 +315,10 @@ struct ScaledIntegers {
     return value == value ? static_cast<T>(value) : T{0};
   }
 
-  static void multiply(T* values, std::size_t count, double factor) {
+  // The quotient of the two numbers would be inexact: 55 * (3 / 11) is less than 15.
+  static void multiply(T* values, std::size_t count, double factor, int divisor = 1) {
     for (std::size_t i = 0; i < count; ++i) {
-      values[i] = rounded(static_cast<double>(values[i]) * factor);
+      values[i] = rounded(static_cast<double>(values[i]) * factor / divisor);
     }
   }
 

@@ -86,11 +86,11 @@ T combine(ReduceOp op, T a, T b) {
 }
 
 template <typename T>
-T scale(T value, double factor) {
+T scale(T value, double factor, int divisor = 1) {
   if constexpr (std::is_floating_point_v<T>) {
-    return value * static_cast<T>(factor);
+    return value * static_cast<T>(factor / divisor);
   } else {
-    const double scaled = std::trunc(static_cast<double>(value) * factor);
+    const double scaled = std::trunc(static_cast<double>(value) * factor / divisor);
     if (std::isnan(scaled)) return 0;
     if (scaled >= static_cast<double>(std::numeric_limits<T>::max())) {
       return std::numeric_limits<T>::max();
@@ -104,7 +104,7 @@ T scale(T value, double factor) {
 
 template <typename T>
 T finish(T value, const KernelSpec& spec) {
-  if (spec.postscale != 1) return scale(value, spec.postscale / spec.divisor);
+  if (spec.postscale != 1) return scale(value, spec.postscale, spec.divisor);
   if (spec.divisor == 1) return value;
   if constexpr (sizeof(T) == 8 || std::is_floating_point_v<T>) {
     return value / static_cast<T>(spec.divisor);

@@ -166,8 +166,7 @@ Result<Ticket> Session::scatter(const Label& label, const void* in,
 
 Result<Ticket> Session::send(const void* data, std::uint64_t bytes, int to, std::uint64_t tag) {
   Status checked = check_buffer(data, bytes);
-  if (checked) checked = check_rank("the receiver", to, size());
-  if (checked && to == rank()) checked = bad_argument("a rank cannot send a message to itself");
+  if (checked) checked = check_partner("the receiver", to, {rank(), size()});
   if (!checked) return checked.error();
   return engine_->send(data, bytes, to, tag);
 }
@@ -175,9 +174,9 @@ Result<Ticket> Session::send(const void* data, std::uint64_t bytes, int to, std:
 Result<Ticket> Session::receive(void* data, std::uint64_t bytes, int from, std::uint64_t tag,
                                 int* sender) {
   Status checked = check_buffer(data, bytes);
-  if (checked && from != kAnyRank) checked = check_rank("the sender", from, size());
-  if (checked && (from == rank() || size() == 1)) {
-    checked = bad_argument("a rank cannot receive a message from itself");
+  if (checked && from != kAnyRank) checked = check_partner("the sender", from, {rank(), size()});
+  if (checked && size() == 1) {
+    checked = bad_argument("a world of 1 has no other rank that could send a message");
   }
   if (!checked) return checked.error();
   return engine_->receive(data, bytes, from, tag, sender);

@@ -231,13 +231,26 @@ std::uint64_t padded(std::uint64_t bytes) {
   return (bytes + 7) / 8 * 8;
 }
 
-Channel& channel_between(const Host& host, int from, int to) {
+std::uint64_t offset_of_channel(const Host& host, int from, int to) {
   const std::uint64_t index =
       static_cast<std::uint64_t>(from) * host.ranks.size() + static_cast<std::uint64_t>(to);
-  return *reinterpret_cast<Channel*>(host.memory + host.layout.channels + index * kChannelBytes);
+  return host.layout.channels + index * kChannelBytes;
+}
+
+Channel& channel_between(const Host& host, int from, int to) {
+  return *reinterpret_cast<Channel*>(host.memory + offset_of_channel(host, from, to));
 }
 
 }  // namespace
+
+// Both ends reserve a channel before its first message: an access to memory that is not available,
+// also a read, would kill the process with SIGBUS.
+bool ShmBackend::reserve_channel(int from, int to, std::uint64_t number) {
+  if (number > 1 || host_.file == nullptr) return true;
+  const Status there = host_.file->reserve(offset_of_channel(host_, from, to), kChannelBytes);
+  if (!there && host_.monitor != nullptr) host_.monitor->fail(there.error());
+  return static_cast<bool>(there);
+}
 
 // At most half of the ring at a time, so that one side fills it while the other side empties it.
 bool ShmBackend::write_channel(int to, const std::byte* data, std::uint64_t bytes) {
@@ -284,13 +297,17 @@ void ShmBackend::begin_message(int receiver, std::uint64_t bytes, std::uint64_t 
 }
 
 Status ShmBackend::send(const std::byte* data, std::uint64_t bytes, int to) {
-  begin_message(to, bytes, ++sent_[static_cast<std::size_t>(to)].messages);
+  const std::uint64_t number = ++sent_[static_cast<std::size_t>(to)].messages;
+  begin_message(to, bytes, number);
+  if (!reserve_channel(host_.self, to, number)) return outcome(false);
   const auto length = std::bit_cast<std::array<std::byte, 8>>(bytes);
   return outcome(write_channel(to, length.data(), length.size()) && write_channel(to, data, bytes));
 }
 
 Status ShmBackend::receive(std::byte* data, std::uint64_t bytes, int from) {
-  begin_message(host_.self, bytes, ++received_[static_cast<std::size_t>(from)].messages);
+  const std::uint64_t number = ++received_[static_cast<std::size_t>(from)].messages;
+  begin_message(host_.self, bytes, number);
+  if (!reserve_channel(from, host_.self, number)) return outcome(false);
   std::array<std::byte, 8> header = {};
   if (!read_channel(from, header.data(), header.size())) return outcome(false);
   const auto length = std::bit_cast<std::uint64_t>(header);

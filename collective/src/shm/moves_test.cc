@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -165,6 +167,39 @@ TEST_P(ShmMoves, SendsMessagesOfAnyLengthAroundARing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ShmMoves, ::testing::Values(2, 3, 4, 7));
+
+std::uint64_t occupied(const Descriptor& file) {
+  struct stat status = {};
+  ::fstat(file.get(), &status);
+  return static_cast<std::uint64_t>(status.st_blocks) * 512;
+}
+
+TEST(ShmChannels, AreReservedBeforeTheirFirstMessage) {
+  const Layout layout = layout_of(2, 8 << 20);
+  Result<Descriptor> file = SharedMemory::create(layout.total);
+  ASSERT_TRUE(file) << file.error().to_string();
+  const Descriptor same(::dup(file->get()));
+  Result<SharedMemory> memory = SharedMemory::map(*std::move(file));
+  ASSERT_TRUE(memory) << memory.error().to_string();
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank] {
+        Result<std::unique_ptr<ShmBackend>> backend = ShmBackend::create({.self = rank,
+                                                                          .ranks = {0, 1},
+                                                                          .names = {"here", "here"},
+                                                                          .memory = memory->base(),
+                                                                          .layout = layout,
+                                                                          .file = &*memory});
+        ASSERT_TRUE(backend) << backend.error().to_string();
+        std::byte letter{1};
+        EXPECT_TRUE(rank == 0 ? (*backend)->send(&letter, 1, 1)
+                              : (*backend)->receive(&letter, 1, 0));
+      });
+    }
+  }
+  EXPECT_GE(occupied(same), kChannelBytes);
+}
 
 }  // namespace
 }  // namespace muster::collective::shm

@@ -94,6 +94,7 @@ class ShmBackend final : public Backend {
 
   bool gather_inline(const Call& call, const std::byte* part, std::byte* all, PerRank bytes);
   void begin_message(int receiver, std::uint64_t bytes, std::uint64_t number);
+  bool reserve_channel(int from, int to, std::uint64_t number);
   bool write_channel(int to, const std::byte* data, std::uint64_t bytes);
   bool read_channel(int from, std::byte* data, std::uint64_t bytes);
   std::uint64_t chunk_bytes() const;

@@ -14,7 +14,7 @@ std::unique_ptr<Monitor> monitor_of(int rank, int socket) {
   MonitorOptions options;
   options.rank = rank;
   options.host = "here";
-  options.timeout = std::chrono::milliseconds(200);
+  options.timeout = std::chrono::seconds(3);
   std::vector<Link> links;
   links.push_back(
       {.rank = 1 - rank, .host = "here", .is_local = true, .socket = Descriptor(socket)});

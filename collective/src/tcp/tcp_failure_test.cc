@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <latch>
 #include <mutex>
 #include <set>
 
@@ -159,11 +160,13 @@ TEST(TcpFailure, AFailureOfTheWorldEndsACallThatWaits) {
 
 TEST(TcpFailure, ARankThatDoesNotEnterIsNamedAfterTheTimeout) {
   Outcomes outcomes;
-  const Worlds worlds = make_worlds({.size = 3, .timeout = std::chrono::milliseconds(400)});
+  const Worlds worlds = make_worlds({.size = 3, .timeout = std::chrono::seconds(3)});
+  std::latch entered(2);
   on_all(worlds, [&](World& world) {
     TcpBackend backend(world);
     if (world.rank == 1) return;
     world.monitor->entered(1);
+    entered.arrive_and_wait();
     outcomes.add(backend.barrier(numbered(CallKind::kBarrier, 1, 0)));
   });
   // Both ranks may time out at the same moment, each with an error of its own.

@@ -18,7 +18,7 @@ Ends tcp_pair(const Descriptor& listener) {
   Result<Descriptor> connected = connect_to(local_address(listener.get()), deadline);
   Ends ends;
   ends[0] = std::move(*connected);
-  while (!ends[1]) ends[1] = std::move(*accept_from(listener));
+  while (!ends[1]) ends[1] = std::move(accept_from(listener)->socket);
   return ends;
 }
 

@@ -318,18 +318,27 @@ Result<Descriptor> connect_to(const Address& address, Deadline deadline, int can
   return std::move(connecting->socket);
 }
 
-Result<Descriptor> accept_from(const Descriptor& listener) {
+Result<Accepted> accept_from(const Descriptor& listener) {
   Descriptor socket(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (socket) {
     tune(socket);
-    return socket;
+    return Accepted{std::move(socket)};
   }
   // accept() also returns errors of a connection that was still in the queue: then that connection
   // is lost, but the listener works.
-  const bool ours = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ||
-                    errno == EBADF || errno == EINVAL || errno == ENOTSOCK;
-  if (ours) return system_error("cannot accept a connection", errno);
-  return Descriptor();
+  switch (errno) {
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+      return Accepted{{}, errno};
+    case EBADF:
+    case EINVAL:
+    case ENOTSOCK:
+      return system_error("cannot accept a connection", errno);
+    default:
+      return Accepted();
+  }
 }
 
 Status send_descriptor(const Descriptor& socket, int fd) {

@@ -137,8 +137,12 @@ struct Connecting {
 Result<Connecting> begin_to_connect(const Address& address);
 Status finish_to_connect(const Descriptor& socket, const Address& address);
 
-/// The next connection in the listener's queue, or an empty Descriptor if the queue is empty.
-Result<Descriptor> accept_from(const Descriptor& listener);
+/// The next connection in the listener's queue.
+struct Accepted {
+  Descriptor socket = {};  // empty if the queue is empty
+  int shortage = 0;        // errno if the process or its host has no descriptor or memory left now
+};
+Result<Accepted> accept_from(const Descriptor& listener);
 
 /// Sends or receives all of `bytes`. kPeerLost if the connection ends before.
 Status send_all(const Descriptor& socket, ByteView bytes, Deadline deadline);

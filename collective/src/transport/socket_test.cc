@@ -67,7 +67,7 @@ using testing::soon;
 Descriptor accepted(const Descriptor& listener) {
   pollfd entry = {listener.get(), POLLIN, 0};
   ::poll(&entry, 1, 20'000);
-  return *accept_from(listener);
+  return std::move(accept_from(listener)->socket);
 }
 
 TEST(Socket, CarriesBytesOverEveryKindOfAddress) {

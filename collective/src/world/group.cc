@@ -50,6 +50,15 @@ Error named(Error error, const World& parent, std::span<const int> ranks,
   return error;
 }
 
+// The errors of join() number the ranks of the group from 0.
+Error did_not_form(Error error, std::span<const int> ranks) {
+  error.message = "the group of ranks " + ranks_text(ranks) + ", here numbered 0 to " +
+                  std::to_string(ranks.size() - 1) + ", did not form: " + error.message;
+  const auto place = static_cast<std::size_t>(error.rank);
+  if (error.rank >= 0 && place < ranks.size()) error.rank = ranks[place];
+  return error;
+}
+
 // How much later than a connection's end its reason may arrive, if another member of the group has
 // received the reason earlier and has left.
 constexpr int kWordMilliseconds = 1000;
@@ -76,8 +85,9 @@ Result<std::unique_ptr<World>> host_group(World& parent, std::span<const int> ra
   options.listener = listener->release();
   GroupInvitations::invite(monitor, ranks.subspan(1), list, {attempt, options.rendezvous});
   Result<std::unique_ptr<World>> world = join(options, memory_bytes, monitor.failure_descriptor());
-  if (!world) GroupInvitations::invite(monitor, ranks.subspan(1), list, {attempt});
-  return world;
+  if (world) return world;
+  GroupInvitations::invite(monitor, ranks.subspan(1), list, {attempt});
+  return did_not_form(world.error(), ranks);
 }
 
 // On the other ranks. The invitation may be that of an attempt that has failed, or fail before this
@@ -99,7 +109,8 @@ Result<std::unique_ptr<World>> follow_invitation(World& parent, std::span<const 
   };
   Result<std::unique_ptr<World>> world =
       join(options, memory_bytes, monitor.failure_descriptor(), find);
-  if (world) groups.use(list, attempt);
+  if (!world) return did_not_form(world.error(), ranks);
+  groups.use(list, attempt);
   return world;
 }
 

@@ -36,7 +36,8 @@ namespace muster::collective {
 /// everywhere. After an error the members may try again.
 ///
 /// Errors: kBadArgument if the list has duplicates, a rank outside of the world, or not this rank;
-/// the failure of `parent`, as soon as it fails; those of join(), with the ranks of the group.
+/// the failure of `parent`, as soon as it fails; those of join(), whose messages number the ranks of
+/// the group, as they state, while Error::rank is a rank of `parent`.
 Result<std::unique_ptr<World>> join_group(World& parent, std::span<const int> ranks,
                                           const MemoryBytes& memory_bytes);
 

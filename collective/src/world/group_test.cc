@@ -9,6 +9,7 @@
 #include <latch>
 #include <utility>
 
+#include "transport/test_deadline.h"
 #include "world/join.h"
 
 namespace muster::collective {
@@ -129,17 +130,51 @@ TEST(Group, OfOneListIsJoinedByOneThreadAtATime) {
 }
 
 TEST(Group, NamesTheFirstRankIfItDoesNotJoin) {
-  spawn_worlds(
-      2, Placement::one_host(),
-      [](World& world) {
-        constexpr std::array kAll = {0, 1};
-        if (world.rank == 0) return;
-        const auto group = join_group(world, kAll, ample_memory);
-        ASSERT_FALSE(group);
-        EXPECT_EQ(group.error().message,
-                  "rank 0 on host host-0 did not join the group of ranks 0, 1 within 0.5 s");
-      },
-      std::chrono::milliseconds(500));
+  spawn_worlds(2, Placement::one_host(), [](World& world) {
+    constexpr std::array kAll = {0, 1};
+    if (world.rank == 0) return;
+    world.options.timeout = std::chrono::milliseconds(500);
+    const auto group = join_group(world, kAll, ample_memory);
+    ASSERT_FALSE(group);
+    EXPECT_EQ(group.error().message,
+              "rank 0 on host host-0 did not join the group of ranks 0, 1 within 0.5 s");
+  });
+}
+
+TEST(Group, ExplainsItsNumbersIfAnotherRankDoesNotJoin) {
+  spawn_worlds(4, Placement::one_host(), [](World& world) {
+    constexpr std::array kAll = {1, 3};
+    if (world.rank != 1) return;
+    world.options.timeout = std::chrono::milliseconds(500);
+    const auto group = join_group(world, kAll, ample_memory);
+    ASSERT_FALSE(group);
+    EXPECT_EQ(group.error().message,
+              "the group of ranks 1, 3, here numbered 0 to 1, did not form: rank 1 of 2 did not "
+              "reach rank 0 on host host-1 within 0.5 s");
+  });
+}
+
+// Its invitation leads nowhere.
+TEST(Group, NamesTheRankOfItsWorldThatIsAtFault) {
+  spawn_worlds(3, Placement::one_host(), [](World& world) {
+    constexpr std::array kAll = {2, 1};
+    if (world.rank == 0) return;
+    if (world.rank == 2) {
+      auto& list = world.groups->list_of(kAll);
+      GroupInvitations::invite(*world.monitor, std::array{1}, list, {0, "127.0.0.1:1"});
+      world.monitor->settle();
+      return;
+    }
+    auto& list = world.groups->list_of(kAll);
+    ASSERT_TRUE(world.groups->await_invitation(list, *world.monitor, testing::soon()));
+    world.options.timeout = std::chrono::milliseconds(100);
+    const auto group = join_group(world, kAll, ample_memory);
+    ASSERT_FALSE(group);
+    EXPECT_TRUE(group.error().message.starts_with(
+        "the group of ranks 2, 1, here numbered 0 to 1, did not form: "))
+        << group.error().message;
+    EXPECT_EQ(group.error().rank, 2);
+  });
 }
 
 }  // namespace

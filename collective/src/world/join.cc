@@ -361,7 +361,6 @@ Status settle(const JoinContext& joining, RendezvousResult& gathered,
   if (world.size <= kMostComplete) {
     gathered.door.close();
   } else {
-    gathered.door.expect(static_cast<std::size_t>(world.size));
     world.switchboard = std::make_unique<WorldSwitchboard>(
         joining.self, std::move(gathered.roster.members), gathered.key, std::move(gathered.door),
         world.options.streams.value_or(1));

@@ -121,7 +121,7 @@ TEST(Join, ReportsADuplicateRankOnAllRanks) {
 }
 
 TEST(Join, NamesBothRanksIfTheirKeysDiffer) {
-  std::vector<Options> world = world_of(2, milliseconds(1000));
+  std::vector<Options> world = world_of(2, milliseconds(5000));
   world[1].key = "ffffffffffffffffffffffffffffffff";
 
   const std::vector<std::string> errors = outcomes(world);
@@ -130,14 +130,14 @@ TEST(Join, NamesBothRanksIfTheirKeysDiffer) {
                            ": the two ranks hold different keys");
   EXPECT_TRUE(
       errors[0].starts_with("rank 1 of 2 did not reach rank 0 on host host-0 within "
-                            "1 s; 1 other connection was dropped, from 127.0.0.1:"))
+                            "5 s; 1 other connection was dropped, from 127.0.0.1:"))
       << errors[0];
 }
 
 TEST(Join, NamesTheMissingRanks) {
-  std::vector<Options> world = world_of(4, milliseconds(1000));
+  std::vector<Options> world = world_of(4, milliseconds(5000));
   world.resize(2);
-  const std::string expected = "ranks 2, 3 of 4 did not reach rank 0 on host host-0 within 1 s";
+  const std::string expected = "ranks 2, 3 of 4 did not reach rank 0 on host host-0 within 5 s";
 
   const std::vector<std::string> errors = outcomes(world);
 
@@ -212,12 +212,12 @@ TEST(Join, LooksForRank0AgainForEachAttempt) {
 }
 
 TEST(Join, NamesTheAddressWhereItLookedForRank0) {
-  std::vector<Options> world = world_of(2, milliseconds(100));
+  std::vector<Options> world = world_of(2, milliseconds(1000));
   Descriptor(world[0].listener).close();
   const auto joined = join(world[1], ample_memory);
   ASSERT_FALSE(joined);
   EXPECT_EQ(joined.error().message,
-            "rank 1 on host host-1 did not reach rank 0 within 0.1 s: cannot connect to " +
+            "rank 1 on host host-1 did not reach rank 0 within 1 s: cannot connect to " +
                 world[1].rendezvous + ": Connection refused");
 }
 

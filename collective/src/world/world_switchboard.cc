@@ -11,6 +11,12 @@ namespace {
 // A rank that does not answer for this long cannot be reached.
 constexpr std::chrono::seconds kDialLimit{30};
 
+// A rank whose door is full closes connections that it would accept a moment later. The attempts are
+// limited, since the other end may close every connection.
+constexpr int kMostAttempts = 10;
+constexpr std::chrono::milliseconds kFirstPause{5};
+constexpr std::chrono::milliseconds kLongestPause{200};
+
 void signal(const Descriptor& event) {
   static_cast<void>(::eventfd_write(event.get(), 1));
 }
@@ -30,7 +36,11 @@ WorldSwitchboard::WorldSwitchboard(RankIdentity self, std::vector<Member> member
       streams_(streams),
       request_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       arrival_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      door_(std::move(door)) {}
+      door_(std::move(door)) {
+  // A rank may open its control connection and all its data connections at once.
+  door_.expect(members_.size() * (1 + static_cast<std::size_t>(streams_)));
+  door_.wait_for_descriptors();
+}
 
 std::string WorldSwitchboard::host_of(int rank) const {
   return member(rank).host;
@@ -98,6 +108,9 @@ Status WorldSwitchboard::attend(std::span<const pollfd> entries) {
       done = Error{ErrorCode::kTimeout, "no answer within 30 s"};
     }
     if (done && dial.is_done()) finish(dial);
+    if (!done && done.error().code == ErrorCode::kPeerLost && at->attempts < kMostAttempts) {
+      done = dial_again(*at);
+    }
     if (!done) give_up(dial.purpose(), dial.rank(), done.error());
     at = !done || dial.is_done() ? dials_.erase(at) : std::next(at);
   }
@@ -124,20 +137,29 @@ void WorldSwitchboard::start(const Request& request) {
   const Purpose purpose = must_ask ? Purpose::kInvite : request.purpose;
   const int connections = is_data && !must_ask ? streams_ : 1;
   for (int index = 0; index < connections; ++index) {
-    if (Status begun = dial(purpose, request.rank, index); !begun) {
-      give_up(purpose, request.rank, begun.error());
-      return;
-    }
+    Result<Dial> begun = new_dial(purpose, request.rank, index);
+    if (!begun) return give_up(purpose, request.rank, begun.error());
+    dials_.push_back({*std::move(begun), Clock::now() + kDialLimit});
   }
 }
 
-Status WorldSwitchboard::dial(Purpose purpose, int rank, int index) {
+Result<Dial> WorldSwitchboard::new_dial(Purpose purpose, int rank, int index) const {
   Result<std::vector<Address>> addresses = addresses_for(purpose, member(rank), self_);
   if (!addresses) return addresses.error();
   RankIdentity who = self_;
   who.index = index;
-  dials_.push_back({Dial(purpose, rank, *std::move(addresses), key_, std::move(who)),
-                    Clock::now() + kDialLimit});
+  return Dial(purpose, rank, *std::move(addresses), key_, std::move(who));
+}
+
+// The other end has closed the connection. A rank that is gone has closed its door, too, and refuses
+// the next attempt.
+Status WorldSwitchboard::dial_again(Ongoing& ongoing) {
+  Result<Dial> again = new_dial(ongoing.dial.purpose(), ongoing.dial.rank(), ongoing.dial.index());
+  if (!again) return again.error();
+  const auto pause = kFirstPause * (1 << (ongoing.attempts++ - 1));
+  ongoing.dial = *std::move(again);
+  ongoing.dial.pause_until(Clock::now() +
+                           std::min<std::chrono::milliseconds>(pause, kLongestPause));
   return {};
 }
 

@@ -70,6 +70,7 @@ class WorldSwitchboard final : public Switchboard {
   struct Ongoing {
     Dial dial;
     Deadline limit;
+    int attempts = 1;
   };
   struct Request {
     Purpose purpose;
@@ -83,7 +84,8 @@ class WorldSwitchboard final : public Switchboard {
   };
 
   void start(const Request& request);
-  Status dial(Purpose purpose, int rank, int index);
+  Result<Dial> new_dial(Purpose purpose, int rank, int index) const;
+  Status dial_again(Ongoing& ongoing);
   void accept(AcceptedPeer peer);
   void finish(Dial& dial);
   void give_up(Purpose purpose, int rank, Error obstacle);

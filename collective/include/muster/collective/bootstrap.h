@@ -51,7 +51,8 @@ struct Options {
   std::optional<std::chrono::milliseconds> timeout = {};
 
   /// The time without an answer after which an awaited rank counts as stopped or disconnected; 0.7
-  /// s on one host (and 20 ms more for each rank beyond its processors) and 5 s between hosts if unset.
+  /// s on one host (and 20 ms more for each rank beyond its processors) and 5 s between hosts if
+  /// unset. On a host with more runnable threads than processors, 20 ms more for each of them.
   /// MUSTER_COLLECTIVE_SILENCE, in seconds.
   std::optional<std::chrono::milliseconds> silence = {};
 

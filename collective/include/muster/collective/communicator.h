@@ -128,7 +128,8 @@ class Communicator {
   Status barrier();
 
   /// Point-to-point messages between two ranks, in the order of their calls. Both ranks pass the
-  /// same length. A send may wait until it is received.
+  /// same length. A send may wait until it is received. Only in a world of one rank may the other
+  /// rank be this rank itself.
   Status send(const void* data, std::uint64_t bytes, int to);
   Status receive(void* data, std::uint64_t bytes, int from);
 

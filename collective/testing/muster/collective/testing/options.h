@@ -25,6 +25,9 @@ struct Placement {
 /// hold as a listener. The address is the test process's own (one of 127.0.0.0/8), so that no test
 /// that runs at the same time can take the port once it is closed. Rank r is called "host-r" on any
 /// host. Arenas have 64 MiB. Each element of the result is for one connect().
+///
+/// The ranks may be silent for kPatience, since the threads of a busy machine may wait for long. A
+/// test that stops a rank resets Options::silence.
 std::vector<Options> world_of(int size, std::chrono::milliseconds timeout = kPatience,
                               Placement placement = Placement::one_host());
 
