@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <iterator>
 #include <optional>
 #include <sstream>
@@ -33,6 +34,16 @@ Reader count_or_none(std::optional<T>& target, T most) {
   };
 }
 
+// A whole number of seconds.
+Reader seconds(std::chrono::seconds& target, int least, int most) {
+  return [&target, least, most](std::string_view text) {
+    int value = 0;
+    if (!number(value, least, most)(text)) return false;
+    target = std::chrono::seconds(value);
+    return true;
+  };
+}
+
 constexpr std::pair<std::string_view, Strategy> kStrategies[] = {
     {"ring", Strategy::kRing}, {"parameter-server", Strategy::kParameterServer}};
 
@@ -51,7 +62,7 @@ struct Raw {
   Optimizer optimizer = Sgd{.momentum = kMomentum};
 };
 
-using Flags = std::array<Flag, 12>;
+using Flags = std::array<Flag, 13>;
 
 Flags flags_of(Options& options, Raw& raw) {
   Settings& settings = options.settings;
@@ -71,12 +82,14 @@ Flags flags_of(Options& options, Raw& raw) {
        count_or_none(servers.staleness, std::uint64_t{1'000'000})},
       {"--start-with", "a whole number from 1 to 1000000",
        number(servers.start_with, 1, 1'000'000)},
+      {"--silence", "a whole number from 1 to 86400", seconds(servers.silence, 1, 86'400)},
       {"--save", "a file", text(options.save)},
       {"--output", "text or json", word(options.output, kOutputs)},
   }};
 }
 
-constexpr std::string_view kOnlyWithServers[] = {"--optimizer", "--staleness", "--start-with"};
+constexpr std::string_view kOnlyWithServers[] = {"--optimizer", "--staleness", "--start-with",
+                                                 "--silence"};
 
 // Rejects the flags of the parameter server under another strategy.
 void check_strategy(const std::vector<std::string_view>& used, const Options& options,
@@ -154,6 +167,8 @@ std::string help(const Options& defaults) {
          "                       slowest worker; none: workers never wait (default)\n"
          "  --start-with N       workers that must join before training begins; other workers\n"
          "                       may join later (default: all)\n"
+         "  --silence N          seconds without an answer after which the machine of a worker or\n"
+         "                       of a server counts as lost (10)\n"
          "Each task runs the same command. TF_CONFIG, which a job of kind grpc sets, determines\n"
          "which tasks serve and which train.\n"
          "\n"

@@ -1,6 +1,7 @@
 // The command line of the program.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -21,6 +22,7 @@ enum class Strategy { kRing, kParameterServer };
 struct ServerSettings {
   std::optional<std::uint64_t> staleness = {};  // steps a worker may be ahead; nullopt: any
   std::optional<int> start_with = {};           // workers that must join first; nullopt: all
+  std::chrono::seconds silence{10};             // time without an answer that counts as a loss
   parameter_server::Optimizer optimizer = {};   // with the learning rate of Settings
 };
 

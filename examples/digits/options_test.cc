@@ -33,13 +33,15 @@ TEST(Options, ReadValuesAfterASpaceOrAnEqualsSign) {
 }
 
 TEST(Options, SelectParameterServersAndTheirOptimizer) {
-  const auto options = parse(Arguments{"--staleness", "4", "--strategy=parameter-server",
-                                       "--start-with", "1", "--optimizer", "nesterov"},
-                             {});
+  const auto options =
+      parse(Arguments{"--staleness", "4", "--strategy=parameter-server", "--start-with", "1",
+                      "--optimizer", "nesterov", "--silence=90"},
+            {});
   ASSERT_TRUE(options);
   EXPECT_EQ(options->strategy, Strategy::kParameterServer);
   EXPECT_EQ(options->servers.staleness, 4u);
   EXPECT_EQ(options->servers.start_with, 1);
+  EXPECT_EQ(options->servers.silence, std::chrono::seconds(90));
   EXPECT_EQ(options->servers.optimizer,
             parameter_server::Optimizer(parameter_server::Sgd{
                 .learning_rate = Settings{}.learning_rate, .momentum = 0.9, .nesterov = true}));
@@ -62,13 +64,15 @@ TEST(Options, HaveTheOptimizersOwnLearningRateUnlessOneIsGiven) {
 
 TEST(Options, OfParameterServersAreRejectedInARing) {
   const auto options =
-      parse(Arguments{"--staleness=1", "--optimizer", "lion", "--start-with=0"}, {});
+      parse(Arguments{"--staleness=1", "--optimizer", "lion", "--start-with=0", "--silence=0"}, {});
   ASSERT_FALSE(options);
   EXPECT_EQ(options.error(), (Faults{"--optimizer is 'lion', not sgd, momentum, nesterov or adam",
                                      "--start-with is '0', not a whole number from 1 to 1000000",
+                                     "--silence is '0', not a whole number from 1 to 86400",
                                      "--staleness requires --strategy parameter-server",
                                      "--optimizer requires --strategy parameter-server",
-                                     "--start-with requires --strategy parameter-server"}));
+                                     "--start-with requires --strategy parameter-server",
+                                     "--silence requires --strategy parameter-server"}));
 }
 
 TEST(Options, ReportAllFaultsAtOnce) {
@@ -88,7 +92,7 @@ TEST(Options, HelpNamesEveryFlag) {
   const std::string text = help({});
   for (const char* const flag :
        {"--data", "--epochs", "--batch", "--learning-rate", "--hidden", "--seed", "--save",
-        "--strategy", "--optimizer", "--staleness", "--start-with", "--output"}) {
+        "--strategy", "--optimizer", "--staleness", "--start-with", "--silence", "--output"}) {
     EXPECT_NE(text.find(flag), std::string::npos) << flag;
   }
   EXPECT_TRUE(parse(Arguments{"--help"}, {})->help);

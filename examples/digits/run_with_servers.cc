@@ -37,7 +37,8 @@ int serve(const Cluster& cluster, const Options& options) {
       Server::start({.address = cluster.address,
                      .key = cluster.key,
                      .staleness = options.servers.staleness,
-                     .workers = options.servers.start_with.value_or(cluster.workers)});
+                     .workers = options.servers.start_with.value_or(cluster.workers),
+                     .silence = options.servers.silence});
   if (!server) return complain(name_of(cluster) + ": " + server.error().to_string());
   if (options.output == Output::kText) {
     std::printf("%s of %zu serves on %s\n", name_of(cluster).c_str(), cluster.servers.size(),
@@ -92,8 +93,10 @@ int train_as_worker(Client& client, const Cluster& cluster, const Options& optio
 }
 
 int work(const Cluster& cluster, const Options& options) {
-  Result<Client> client =
-      Client::connect({.servers = cluster.servers, .worker = cluster.index, .key = cluster.key});
+  Result<Client> client = Client::connect({.servers = cluster.servers,
+                                           .worker = cluster.index,
+                                           .key = cluster.key,
+                                           .silence = options.servers.silence});
   if (!client) return complain(name_of(cluster) + ": " + client.error().to_string());
   return train_as_worker(*client, cluster, options);
 }

@@ -219,8 +219,11 @@ Status restore_errors_of(Session& session, const std::string& folder, const Prog
 Status save(Session& session, const std::string& folder, const torch::nn::Module& model,
             const torch::optim::Optimizer& optimizer, const DistributedOptimizer& distributed,
             const Progress& progress) {
-  const std::string own = errors_folder(folder, progress, session.rank());
-  const Status mine = write_checkpoint(own, {{progress_line(progress)}, distributed.error_bytes()});
+  Status mine = make_folder(folder);
+  if (mine) {
+    mine = write_checkpoint(errors_folder(folder, progress, session.rank()),
+                            {{progress_line(progress)}, distributed.error_bytes()});
+  }
   if (Status written = first_of(session, "checkpoint.errors", mine); !written) return written;
   Status saved = save(session, folder, model, optimizer, progress);
   if (saved && session.rank() == 0) {

@@ -117,15 +117,6 @@ Status sync_folder(const std::string& folder) {
   return {};
 }
 
-Status make_folder(const std::string& folder) {
-  std::error_code failed;
-  const std::filesystem::path path(folder);
-  if (std::filesystem::is_directory(path, failed)) return {};
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failed);
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return cannot("make", folder);
-  return {};
-}
-
 Result<CheckpointContent> parse(const std::string& path, const std::string& file) {
   if (!file.starts_with(kMagic)) return refused(path, "is not a Muster checkpoint");
   if (file.size() < kHeadBytes) {
@@ -158,6 +149,16 @@ Result<CheckpointContent> parse(const std::string& path, const std::string& file
 
 std::string checkpoint_path(const std::string& folder) {
   return folder + "/checkpoint";
+}
+
+Status make_folder(const std::string& folder) {
+  std::error_code failed;
+  if (std::filesystem::is_directory(folder, failed)) return {};
+  // The parent of "runs/1/" would be "runs/1".
+  const std::filesystem::path path(folder.substr(0, folder.find_last_not_of('/') + 1));
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failed);
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return cannot("make", folder);
+  return {};
 }
 
 namespace {

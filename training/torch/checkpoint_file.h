@@ -26,6 +26,10 @@ struct CheckpointContent {
 /// FOLDER/checkpoint.
 std::string checkpoint_path(const std::string& folder);
 
+/// Creates a folder that only its owner can enter (0700), unless it exists. Missing folders above it
+/// have the permissions of other new folders.
+collective::Status make_folder(const std::string& folder);
+
 /// Replaces the checkpoint atomically: the new file is completely on disk before it gets the name.
 collective::Status write_checkpoint(const std::string& folder, const CheckpointContent& content);
 

@@ -60,6 +60,18 @@ TEST_F(CheckpointFile, IsReadableByItsOwnerOnly) {
   EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
 
+TEST_F(CheckpointFile, IsReadableByItsOwnerOnlyInAFolderNamedWithASlash) {
+  const std::string folder = folder_.path() + "/above/new";
+  ASSERT_TRUE(write_checkpoint(folder + "//", kContent));
+  struct stat status{};
+  ASSERT_EQ(::stat(folder.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+}
+
+TEST_F(CheckpointFile, RequiresAFolder) {
+  EXPECT_FALSE(write_checkpoint("", kContent));
+}
+
 TEST_F(CheckpointFile, IsReplacedAtomicallyAndLeavesNoDraft) {
   ASSERT_TRUE(write_checkpoint(folder_.path(), {{"old"}, "old"}));
   // The draft of a job that was killed while it wrote.

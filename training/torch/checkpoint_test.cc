@@ -235,6 +235,20 @@ TEST(Checkpoint, ThatIsDamagedIsRejectedOnAllRanks) {
   });
 }
 
+TEST(Checkpoint, WithErrorsIsInAFolderOfItsOwnerOnly) {
+  const TestFolder folder;
+  const std::string made = folder.path() + "/runs/made/";
+  spawn_sessions(2, [&](Session& session) {
+    Model model;
+    const auto inner = plain_momentum(model, 0.1);
+    const auto optimizer = DistributedOptimizer::over(session, *model, *inner);
+    ASSERT_TRUE(optimizer) << optimizer.error().to_string();
+    const Status kept = save(session, made, *model, *inner, **optimizer, {});
+    ASSERT_TRUE(kept) << kept.error().to_string();
+  });
+  EXPECT_EQ(std::filesystem::status(made).permissions(), std::filesystem::perms::owner_all);
+}
+
 TEST(Checkpoint, RemovesNoFilesButErrorsOfOlderCheckpoints) {
   const TestFolder folder;
   const auto path = [&](const std::string& name) { return folder.path() + "/" + name; };

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -39,14 +40,19 @@ std::vector<std::uint32_t> reverse_order(std::size_t count) {
 
 class Implementation : public DistributedOptimizer {
  public:
-  Implementation(Session& session, torch::optim::Optimizer& optimizer,
-                 std::vector<NamedTensor> parameters, OptimizerSettings settings)
+  Implementation(Session& session, const torch::nn::Module& model,
+                 torch::optim::Optimizer& optimizer, std::vector<NamedTensor> parameters,
+                 OptimizerSettings settings)
       : session_(session),
+        model_(model),
         optimizer_(optimizer),
         parameters_(std::move(parameters)),
         settings_(std::move(settings)),
         passes_(parameters_.size()),
         order_(reverse_order(parameters_.size())) {
+    for (const NamedTensor& parameter : parameters_) {
+      trained_.insert(parameter.tensor.unsafeGetTensorImpl());
+    }
     // A world of one rank has nothing to reduce, and leaves the gradients where autograd puts them.
     if (session_.size() == 1) return;
     fill_buckets();
@@ -56,14 +62,16 @@ class Implementation : public DistributedOptimizer {
   }
 
   void zero_grad() override {
-    for (NamedTensor& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+    for (const auto& group : optimizer_.param_groups()) reset_gradients(group.params());
     const std::lock_guard lock(mutex_);
     is_reduced_ = false;
   }
 
   Status synchronize() override {
     const std::lock_guard lock(mutex_);
-    if (Status reduced = reduce_all(); !reduced) {
+    Status reduced = fault_ ? Status(*fault_) : check_trained();
+    if (reduced) reduced = reduce_all();
+    if (!reduced) {
       fault_ = reduced.error();
       return reduced;
     }
@@ -130,6 +138,14 @@ class Implementation : public DistributedOptimizer {
   bool is_reduced() {
     const std::lock_guard lock(mutex_);
     return is_reduced_;
+  }
+
+  Status check_trained() const {
+    for (std::size_t g = 0; g < optimizer_.param_groups().size(); ++g) {
+      const auto& group = optimizer_.param_groups()[g].params();
+      if (Status checked = check_group(trained_, model_, group, g); !checked) return checked;
+    }
+    return {};
   }
 
   static Error damaged_errors() {
@@ -287,8 +303,10 @@ class Implementation : public DistributedOptimizer {
   }
 
   Session& session_;
+  const torch::nn::Module& model_;
   torch::optim::Optimizer& optimizer_;
   std::vector<NamedTensor> parameters_;
+  std::set<const void*> trained_;  // parameters_, to recognise others
   const OptimizerSettings settings_;
 
   std::mutex mutex_;
@@ -318,8 +336,8 @@ Result<std::unique_ptr<DistributedOptimizer>> DistributedOptimizer::over(
       !agreed) {
     return agreed.error();
   }
-  return std::unique_ptr<DistributedOptimizer>(
-      std::make_unique<Implementation>(session, optimizer, *std::move(parameters), settings));
+  return std::unique_ptr<DistributedOptimizer>(std::make_unique<Implementation>(
+      session, model, optimizer, *std::move(parameters), settings));
 }
 
 }  // namespace muster::training

@@ -380,6 +380,42 @@ TEST(DistributedOptimizer, NamesTheParameterThatGotTooManyPasses) {
   });
 }
 
+TEST(DistributedOptimizer, RefusesParametersThatAreTrainedOnlyLater) {
+  const Task task(2);
+  spawn_sessions(2, [&](Session& session) {
+    Net net = task.net();
+    net->branch->weight.set_requires_grad(false);
+    const auto inner = plain(net->parameters());
+    {
+      const auto optimizer = over(session, net, *inner, {.name = "before"});
+      task.loss(net, 0, Task::rows_of(session.rank())).backward();
+      expect_done(optimizer->step());
+      net->branch->weight.set_requires_grad(true);
+      optimizer->zero_grad();
+      task.loss(net, 1, Task::rows_of(session.rank())).backward();
+      const Status stepped = optimizer->step();
+      ASSERT_FALSE(stepped);
+      EXPECT_EQ(stepped.error().code, ErrorCode::kBadArgument);
+      EXPECT_EQ(stepped.error().message,
+                "'branch.weight' requires a gradient, but was not trained when this distributed "
+                "optimizer was created");
+      EXPECT_EQ(distance(net->branch->weight, task.start[2]), 0);
+      optimizer->zero_grad();
+      EXPECT_FALSE(net->branch->weight.grad().defined());
+    }
+    const auto optimizer = over(session, net, *inner, {.name = "after"});
+    task.loss(net, 1, Task::rows_of(session.rank())).backward();
+    expect_done(optimizer->step());
+    inner->add_param_group(torch::optim::OptimizerParamGroup({torch::ones({2}).requires_grad_()}));
+    const Status synchronized = optimizer->synchronize();
+    ASSERT_FALSE(synchronized);
+    EXPECT_EQ(
+        synchronized.error().message,
+        "parameter 0 of the optimizer's group 1 requires a gradient, but was not trained when "
+        "this distributed optimizer was created");
+  });
+}
+
 TEST(DistributedOptimizer, RejectsInvalidSettingsWithAllFaults) {
   spawn_sessions(1, [&](Session& session) {
     const Net net;

@@ -25,6 +25,19 @@ class Faults {
   std::string text_;
 };
 
+std::map<const void*, std::string> names_in(const torch::nn::Module& model) {
+  std::map<const void*, std::string> name_of;
+  for (const auto& item : model.named_parameters()) {
+    name_of[item.value().unsafeGetTensorImpl()] = item.key();
+  }
+  return name_of;
+}
+
+std::string place_in(std::size_t group, std::size_t index) {
+  return "parameter " + std::to_string(index) + " of the optimizer's group " +
+         std::to_string(group);
+}
+
 std::string why_not(const torch::Tensor& parameter) {
   if (!parameter.device().is_cpu()) {
     return "is on " + parameter.device().str() + ", not in host memory";
@@ -59,10 +72,7 @@ Status check(const OptimizerSettings& settings) {
 
 Result<std::vector<NamedTensor>> parameters_of(const torch::nn::Module& model,
                                                const torch::optim::Optimizer& optimizer) {
-  std::map<const void*, std::string> name_of;
-  for (const auto& item : model.named_parameters()) {
-    name_of[item.value().unsafeGetTensorImpl()] = item.key();
-  }
+  const std::map<const void*, std::string> name_of = names_in(model);
   std::vector<NamedTensor> parameters;
   Faults faults;
   for (std::size_t g = 0; g < optimizer.param_groups().size(); ++g) {
@@ -71,8 +81,7 @@ Result<std::vector<NamedTensor>> parameters_of(const torch::nn::Module& model,
       if (!group[i].requires_grad()) continue;
       const auto found = name_of.find(group[i].unsafeGetTensorImpl());
       if (found == name_of.end()) {
-        faults.add("parameter " + std::to_string(i) + " of the optimizer's group " +
-                   std::to_string(g) + " is not a parameter of the model");
+        faults.add(place_in(g, i) + " is not a parameter of the model");
         continue;
       }
       const std::string fault = why_not(group[i]);
@@ -83,6 +92,36 @@ Result<std::vector<NamedTensor>> parameters_of(const torch::nn::Module& model,
   if (parameters.empty()) faults.add("the optimizer has no parameter that requires a gradient");
   if (Status status = faults.status(); !status) return status.error();
   return parameters;
+}
+
+std::set<const void*> identities_of(const std::vector<torch::Tensor>& parameters) {
+  std::set<const void*> identities;
+  for (const torch::Tensor& parameter : parameters) {
+    identities.insert(parameter.unsafeGetTensorImpl());
+  }
+  return identities;
+}
+
+Status check_group(const std::set<const void*>& trained, const torch::nn::Module& model,
+                   const std::vector<torch::Tensor>& group, std::size_t number) {
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const void* const identity = group[i].unsafeGetTensorImpl();
+    if (!group[i].requires_grad() || trained.contains(identity)) continue;
+    const auto name_of = names_in(model);
+    const auto found = name_of.find(identity);
+    const std::string name =
+        found == name_of.end() ? place_in(number, i) : "'" + found->second + "'";
+    return Error{ErrorCode::kBadArgument,
+                 name +
+                     " requires a gradient, but was not trained when this distributed optimizer "
+                     "was created",
+                 "create the distributed optimizer anew after unfreezing or adding parameters"};
+  }
+  return {};
+}
+
+void reset_gradients(const std::vector<torch::Tensor>& parameters) {
+  for (const torch::Tensor& parameter : parameters) parameter.mutable_grad().reset();
 }
 
 std::vector<std::string> description(const std::vector<NamedTensor>& parameters,

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <set>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -121,12 +121,14 @@ class Sharded : public ShardedOptimizer {
   }
 
   void zero_grad() override {
-    for (NamedTensor& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+    for (const auto& group : originals_) reset_gradients(group);
+    for (const auto& group : optimizer_.param_groups()) reset_gradients(group.params());
   }
 
   Status step() override {
     const std::lock_guard lock(mutex_);
-    Status stepped = fault_ ? Status(*fault_) : step_all();
+    Status stepped = fault_ ? Status(*fault_) : check_trained();
+    if (stepped) stepped = step_all();
     if (!stepped) fault_ = stepped.error();
     return stepped;
   }
@@ -161,9 +163,8 @@ class Sharded : public ShardedOptimizer {
         broadcast_bytes(session_, name("number"), std::to_string(manifest.number), 0);
     if (!number) return number.error();
     manifest.number = std::stoull(*number);
-    std::error_code made;
-    std::filesystem::create_directories(folder, made);  // a failure shows in the next step
-    const Status mine = write_shard(shard_folder(folder, manifest, session_.rank()));
+    Status mine = make_folder(folder);
+    if (mine) mine = write_shard(shard_folder(folder, manifest, session_.rank()));
     if (Status written = first_of(session_, name("written"), mine); !written) return written;
     Status whole;
     if (session_.rank() == 0) {
@@ -228,8 +229,28 @@ class Sharded : public ShardedOptimizer {
           pieces.push_back(found->second);
         }
       }
+      trained_.merge(identities_of(pieces));
       group.params() = std::move(pieces);
     }
+    for (const NamedTensor& parameter : parameters_) {
+      trained_.insert(parameter.tensor.unsafeGetTensorImpl());
+    }
+  }
+
+  // Parameters of the optimizer that were not trained when it was divided have no piece, and neither
+  // have those of groups that it got later.
+  Status check_trained() const {
+    for (std::size_t g = 0; g < optimizer_.param_groups().size(); ++g) {
+      if (g < originals_.size()) {
+        if (Status checked = check_group(trained_, model_, originals_[g], g); !checked) {
+          return checked;
+        }
+      }
+      const Status checked =
+          check_group(trained_, model_, optimizer_.param_groups()[g].params(), g);
+      if (!checked) return checked;
+    }
+    return {};
   }
 
   void begin_round() {
@@ -464,6 +485,7 @@ class Sharded : public ShardedOptimizer {
   std::vector<std::unique_ptr<ShardBucket>> buckets_;
   std::vector<std::size_t> missing_;                   // gradients that each bucket still waits for
   std::vector<std::vector<torch::Tensor>> originals_;  // the parameters of the optimizer's groups
+  std::set<const void*> trained_;                      // parameters_ and the pieces
   std::optional<Error> fault_;
   ReadyHooks hooks_;  // last, so that it is destroyed before the members that the hooks use
 };

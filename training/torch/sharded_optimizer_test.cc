@@ -194,6 +194,18 @@ TEST(ShardedCheckpoint, ResumesOnAnyNumberOfRanks) {
   }
 }
 
+TEST(ShardedCheckpoint, IsInAFolderOfItsOwnerOnly) {
+  const TestFolder folder;
+  const std::string made = folder.path() + "/made";
+  spawn_sessions(2, [&](Session& session) {
+    OddNet net = odd_net();
+    const auto inner = inner_adam(net);
+    const auto optimizer = sharded(session, net, *inner, {.name = "sharded"}, 2);
+    ASSERT_TRUE(optimizer->save(made, {}));
+  });
+  EXPECT_EQ(std::filesystem::status(made).permissions(), std::filesystem::perms::owner_all);
+}
+
 TEST(ShardedCheckpoint, RemovesNoFilesButOlderShards) {
   const TestFolder folder;
   const auto path = [&](const std::string& name) { return folder.path() + "/" + name; };
@@ -241,6 +253,38 @@ TEST(ShardedCheckpoint, RefusesDamagedAndForeignOnes) {
     found = optimizer->resume(folder.path());
     ASSERT_FALSE(found);
     EXPECT_EQ(found.error().code, ErrorCode::kBadArgument);
+  });
+}
+
+TEST(ShardedOptimizer, RefusesParametersThatAreTrainedOnlyLater) {
+  spawn_sessions(2, [](Session& session) {
+    OddNet net = odd_net();
+    net->branch->weight.set_requires_grad(false);
+    const auto inner = inner_sgd(net);
+    {
+      const auto optimizer = sharded(session, net, *inner, {.name = "before"}, 2);
+      train_steps(net, *optimizer, session.rank(), 0, 2);
+      net->branch->weight.set_requires_grad(true);
+      net(torch::ones({1, 17}), true).sum().backward();
+      optimizer->zero_grad();
+      EXPECT_FALSE(net->branch->weight.grad().defined());
+      const Status stepped = optimizer->step();
+      ASSERT_FALSE(stepped);
+      EXPECT_EQ(stepped.error().code, ErrorCode::kBadArgument);
+      EXPECT_EQ(stepped.error().message,
+                "'branch.weight' requires a gradient, but was not trained when this distributed "
+                "optimizer was created");
+    }
+    torch::optim::SGD other(net->parameters(), torch::optim::SGDOptions(0.1));
+    const auto optimizer = sharded(session, net, other, {.name = "after"}, 2);
+    train_steps(net, *optimizer, session.rank(), 0, 2);
+    other.add_param_group(torch::optim::OptimizerParamGroup({torch::ones({2}).requires_grad_()}));
+    const Status stepped = optimizer->step();
+    ASSERT_FALSE(stepped);
+    EXPECT_EQ(
+        stepped.error().message,
+        "parameter 0 of the optimizer's group 1 requires a gradient, but was not trained when "
+        "this distributed optimizer was created");
   });
 }
 

@@ -17,6 +17,9 @@
 namespace muster::parameter_server {
 namespace {
 
+// No event reports that the process has a free descriptor again.
+constexpr std::chrono::milliseconds kPauseWithoutDescriptors{100};
+
 using collective::Error;
 using collective::ErrorCode;
 using collective::Result;
@@ -160,12 +163,21 @@ void BulkServer::accept_all() {
     Socket socket(::accept4(listener_.descriptor(), nullptr, nullptr, SOCK_CLOEXEC));
     if (socket.descriptor() >= 0) {
       take(std::move(socket));
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      if (!wait_for_descriptors()) break;
     } else if (errno != EINTR && errno != ECONNABORTED) {
       break;
     }
   }
-  // By stop(), or without free descriptors: later workers are refused, and use gRPC.
+  // By stop(): later workers are refused, and use gRPC.
   ::shutdown(listener_.descriptor(), SHUT_RDWR);
+}
+
+// False if no more connections are to be accepted.
+bool BulkServer::wait_for_descriptors() {
+  remove_ended();
+  std::unique_lock lock(mutex_);
+  return !changed_.wait_for(lock, kPauseWithoutDescriptors, [this] { return refuses_; });
 }
 
 void BulkServer::take(Socket socket) {

@@ -59,6 +59,7 @@ class BulkServer {
              Service& service);
 
   void accept_all();
+  bool wait_for_descriptors();
   void take(Socket socket);
   void serve(Connection& connection);
   bool prove(Connection& connection);

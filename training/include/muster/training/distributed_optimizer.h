@@ -20,6 +20,10 @@
 // optimizer skips the parameter, as it does in a single process. That needs no message: each
 // gradient has a mark in its bucket.
 //
+// Changes. The optimizer's parameters that require a gradient when this object is created are those
+// that it averages. After a parameter was unfrozen, or added with add_param_group(), create the object
+// anew; until then synchronize() and step() fail.
+//
 // Accumulation. With `passes_per_step` n, the gradients of n backward passes are added up before
 // they are reduced; divide the loss by n for their mean. A step may follow fewer passes, for
 // example after the last batches of an epoch, if it does so on all ranks.
@@ -103,14 +107,14 @@ class DistributedOptimizer {
 
   virtual ~DistributedOptimizer() = default;
 
-  /// Makes all gradients undefined, as zero_grad(set_to_none=True) of PyTorch does.
+  /// Makes the gradients of all parameters of the optimizer undefined, as zero_grad(set_to_none=True) of PyTorch does.
   virtual void zero_grad() = 0;
 
   /// Waits until all gradients are reduced, for code that uses them before the step, such as
   /// clipping.
   ///
   /// Errors: errors of the session; kBadArgument if a parameter got gradients of more passes than
-  /// passes_per_step.
+  /// passes_per_step, or was unfrozen or added after this object was created.
   virtual collective::Status synchronize() = 0;
 
   /// Calls synchronize(), unless it was called after the last backward pass, and then the

@@ -20,7 +20,8 @@
 // The result is that of DistributedOptimizer to the bit, with at most 8 ranks that are all on one
 // host, or each on a host of its own. Other layouts add in another order.
 //
-// Parameters without a gradient count as in DistributedOptimizer. After step(), gradients are
+// Parameters without a gradient count as in DistributedOptimizer, and as there, this object must be
+// created anew after a parameter was unfrozen or added: until then step() fails. After step(), gradients are
 // undefined in stage 2 and have no meaningful value in stage 1.
 //
 // Ownership and thread-safety are those of DistributedOptimizer. The parameters keep their new
@@ -53,7 +54,7 @@ class ShardedOptimizer {
 
   virtual ~ShardedOptimizer() = default;
 
-  /// Makes all gradients undefined.
+  /// Makes the gradients of all parameters of the optimizer undefined.
   virtual void zero_grad() = 0;
 
   /// Errors: as for DistributedOptimizer::step(). Parameters may then be partly updated; continue
