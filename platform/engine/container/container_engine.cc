@@ -390,7 +390,8 @@ Engine::ProgramsInTasks ContainerEngine::programs_in_tasks() const {
 // --- tasks
 
 /// A server listens when it leads, so no other server uses these hosts now. It adopts the tasks of
-/// its jobs in the same turn of the loop; the sweep that follows removes the rest.
+/// its jobs in the same turn of the loop, also of jobs whose record is unreadable or missing; the
+/// sweep that follows removes the rest.
 void ContainerEngine::listen(Listener listener) {
   Impl& impl = *impl_;
   const bool begins =
@@ -441,6 +442,20 @@ void ContainerEngine::stop(const GangId& gang, const std::vector<std::string>& n
 
 AdoptionResult ContainerEngine::adopt(const GangId& gang, const std::string& task) {
   return impl_->leftovers.adopt(gang, task, impl_->hosts);
+}
+
+std::optional<std::vector<RunningTask>> ContainerEngine::running_tasks(
+    const std::string& job_id) const {
+  return impl_->leftovers.running_tasks(job_id, impl_->hosts);
+}
+
+std::vector<std::string> ContainerEngine::unknown_jobs(
+    const std::function<bool(const std::string& job_id)>& is_known) const {
+  return impl_->leftovers.unknown_jobs(is_known);
+}
+
+std::vector<std::string> ContainerEngine::jobs_with_tasks() const {
+  return impl_->leftovers.jobs_with_tasks();
 }
 
 void ContainerEngine::scrub(const GangId& gang) {

@@ -44,6 +44,10 @@ class ContainerEngine : public Engine {
                     Done done) override;
   void stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode) override;
   AdoptionResult adopt(const GangId& gang, const std::string& task) override;
+  std::optional<std::vector<RunningTask>> running_tasks(const std::string& job_id) const override;
+  std::vector<std::string> unknown_jobs(
+      const std::function<bool(const std::string& job_id)>& is_known) const override;
+  std::vector<std::string> jobs_with_tasks() const override;
   void scrub(const GangId& gang) override;
   Result<void> remove(const std::string& job_id) override;
   void measure(const std::string& job_id, Measured done) override;

@@ -234,6 +234,8 @@ ContainerConfig container_config(const GangId& gang, const TaskPlan& plan,
   config.memory_bytes = plan.resources.memory_bytes;
   config.processes = site.limits.processes;
   config.shm_bytes = plan.container.shm_bytes;
+  // The shim gives the task's program an environment of its own.
+  if (plan.gpus.empty()) config.environment = {kNoGpus};
   if (site.gives_gpus) config.gpus = plan.gpus;
   config.read_only_root = !plan.container.writable_root;
   config.no_new_privileges = !plan.container.new_privileges;

@@ -65,8 +65,22 @@ TEST(ContainerPlan, RunsTheShimAsTheTasksAccountInTheInspectedImage) {
   EXPECT_EQ(config.labels, labels_of_task("me", kGang, "worker-0"));
 }
 
-TEST(ContainerPlan, ShowsNoEnvironmentInAnInspect) {
-  EXPECT_EQ(container_config(kGang, plan(), site()).environment, std::vector<std::string>());
+TEST(ContainerPlan, ShowsNoEnvironmentOfTheTaskInAnInspect) {
+  EXPECT_EQ(container_config(kGang, plan(), site()).environment,
+            std::vector<std::string>{"NVIDIA_VISIBLE_DEVICES=void"});
+}
+
+TEST(ContainerPlan, GivesNoGpuToATaskWithoutAClaim) {
+  ContainerSite gpus = site();
+  gpus.gives_gpus = true;
+  TaskPlan task = plan();
+  task.environment["NVIDIA_VISIBLE_DEVICES"] = "all";  // of the image
+  EXPECT_EQ(container_config(kGang, task, gpus).environment, std::vector<std::string>{kNoGpus});
+  const std::vector<std::string> inner = shim_plan(task, gpus).inner.environment;
+  EXPECT_NE(std::find(inner.begin(), inner.end(), "NVIDIA_VISIBLE_DEVICES=all"), inner.end());
+
+  task.gpus = {"0"};
+  EXPECT_EQ(container_config(kGang, task, gpus).environment, std::vector<std::string>());
 }
 
 TEST(ContainerPlan, IsStrictUnlessTheJobRelaxesIt) {

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "engine/container/container_plan.h"
+#include "engine/container/labels.h"
 #include "engine/engine_errors.h"
 #include "engine/folder/fetched_tar.h"
 #include "engine/folder/task_folder.h"
@@ -28,8 +29,6 @@ namespace {
 
 /// Between two requests to stop a task, until its host accepts one.
 constexpr std::chrono::milliseconds kStopPause{500};
-/// How long a shim may take to kill its programs and report the end.
-constexpr std::chrono::milliseconds kKillPause{20'000};
 /// The pause before the artifacts of an ended task are fetched again; it doubles each time.
 constexpr std::chrono::milliseconds kFirstFetchPause{50};
 constexpr std::chrono::milliseconds kLongestFetchPause{5'000};
@@ -57,9 +56,26 @@ job::ExitStatus status_of(const std::optional<ContainerState>& state, const std:
   return status;
 }
 
-void add_artifact_fault(TaskEnded& end, const std::string& why) {
-  std::string& said = end.status.error;
-  said += (said.empty() ? "" : "; ") + ("its artifacts could not be fetched: " + why);
+/// The volume outlives the container, until the job is deleted.
+std::string artifact_fault(const HeldTask& task, const std::string& why) {
+  return "its artifacts could not be fetched: " + why + "; they are left in the volume " +
+         volume_name(task.key.first.job_id, "artifacts") + " of host " + task.host->host.name();
+}
+
+void add_artifact_fault(HeldTask& task, const std::string& why) {
+  std::string& said = task.end->status.error;
+  said += (said.empty() ? "" : "; ") + artifact_fault(task, why);
+}
+
+/// Whether the host has done what it was asked for, or the task does not run there any more.
+bool is_accepted(const Result<void>& sent) {
+  return sent || sent.error().code == ErrorCode::kConflict ||
+         sent.error().code == ErrorCode::kNotFound;
+}
+
+/// Whether the host has answered with this error. Otherwise the error is that it did not answer.
+bool is_answer(const Error& error) {
+  return error.code != ErrorCode::kUnavailable && error.code != ErrorCode::kTimeout;
 }
 
 Error refusal(const std::string& task, const std::string& words) {
@@ -283,19 +299,44 @@ void ContainerTasks::salvage(const std::shared_ptr<HeldTask>& task, const Contai
 
 void ContainerTasks::stop(const std::shared_ptr<HeldTask>& task, StopMode mode) {
   task->was_told_to_stop = true;
+  if (task->must_stop_now && mode == StopMode::kGraceful) return;
+  task->must_stop_now = mode == StopMode::kNow;
   task->stop_wish = mode;
   send_stop(task);
 }
 
-/// Repeats until the host accepts. A task that is not running needs no signal: its end follows.
+/// When a task that is told to stop at this moment is killed, unless it has ended.
+std::chrono::steady_clock::time_point ContainerTasks::kill_time(const HeldTask& task,
+                                                                StopMode mode) const {
+  const auto grace = mode == StopMode::kNow ? std::chrono::milliseconds(0) : task.grace;
+  return std::chrono::steady_clock::now() + options_.patience.kill + grace;
+}
+
+/// Repeats until the host accepts. A task that is not running needs no signal: its end follows. A
+/// host that can send no signal may still be able to kill the container.
 void ContainerTasks::send_stop(const std::shared_ptr<HeldTask>& task) {
   if (task->end || !task->stop_wish) return;
   const StopMode mode = *task->stop_wish;
   const std::string signal = mode == StopMode::kNow ? "QUIT" : "TERM";
   task->host->client().kill(task->container, signal, [this, task, mode](const Result<void>& sent) {
-    const bool is_taken = sent || sent.error().code != ErrorCode::kUnavailable;
+    const bool is_taken = is_accepted(sent);
     if (is_taken && task->stop_wish == mode) task->stop_wish.reset();
     if (is_taken) return make_sure_it_ends(task, mode);
+    // The timer belongs to the end of the task, or to the request that has replaced this one.
+    if (task->end || task->stop_wish != mode) return;
+    if (!std::exchange(task->is_stop_refused, true)) {
+      base::log_warning("task " + task->key.second + " of job " + task->key.first.job_id +
+                        " cannot be stopped yet, and this is tried again: " + sent.error().what);
+    }
+    if (is_answer(sent.error())) {
+      const auto limit = kill_time(*task, mode);
+      task->refused_until = std::min(task->refused_until.value_or(limit), limit);
+      const auto now = std::chrono::steady_clock::now();
+      if (now >= std::min(*task->refused_until, task->kill_at.value_or(*task->refused_until))) {
+        task->kill_at = now;
+        return kill_in_time(task);
+      }
+    }
     task->host->host.ask();
     task->timer = loop_.after(kStopPause, [this, weak = std::weak_ptr(task)] {
       if (const auto still = weak.lock()) send_stop(still);
@@ -306,17 +347,26 @@ void ContainerTasks::send_stop(const std::shared_ptr<HeldTask>& task) {
 /// Kills the container if the shim does not end. A task can block its own shim, as a debugger does.
 void ContainerTasks::make_sure_it_ends(const std::shared_ptr<HeldTask>& task, StopMode mode) {
   if (task->end) return;
-  const auto most =
-      kKillPause + (mode == StopMode::kNow ? std::chrono::milliseconds(0) : task->grace);
-  task->timer = loop_.after(most, [this, weak = std::weak_ptr(task)] {
+  const auto kill_at = kill_time(*task, mode);
+  // Another stop does not postpone the end.
+  task->kill_at = std::min(task->kill_at.value_or(kill_at), kill_at);
+  kill_in_time(task);
+}
+
+void ContainerTasks::kill_in_time(const std::shared_ptr<HeldTask>& task) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*task->kill_at -
+                                                                 std::chrono::steady_clock::now());
+  const auto pause = std::max(left, std::chrono::milliseconds(0));
+  task->timer = loop_.after(pause, [this, weak = std::weak_ptr(task)] {
     const auto still = weak.lock();
     if (!still || still->end) return;
     base::log_warning("task " + still->key.second + " of job " + still->key.first.job_id +
                       " does not end, and is killed with its container");
     still->host->client().kill(still->container, "KILL", [this, weak](const Result<void>& sent) {
-      const auto left = weak.lock();
-      if (left && !sent && sent.error().code == ErrorCode::kUnavailable)
-        make_sure_it_ends(left, StopMode::kNow);
+      const auto refused = weak.lock();
+      if (!refused || refused->end || is_accepted(sent)) return;
+      refused->kill_at = std::chrono::steady_clock::now() + options_.patience.kill;
+      kill_in_time(refused);
     });
   });
 }
@@ -340,25 +390,29 @@ void ContainerTasks::ended(const std::shared_ptr<HeldTask>& task, TaskEnded end)
   if (!std::exchange(task->up, true)) start->task_came_up();
 }
 
-/// The tasks of a gang share the artifacts' folder on each host. The last task there fetches it.
+/// The tasks of a gang share the artifacts' folder on each host. The last task there fetches it. A
+/// task that is still being started may never run, and then fetches nothing.
 void ContainerTasks::finish(const std::shared_ptr<HeldTask>& task) {
   const auto all = tasks_.all();
   const bool others = std::any_of(all.begin(), all.end(), [&](const auto& other) {
-    return other->key.first == task->key.first && other->host == task->host && !other->end;
+    return other->key.first == task->key.first && other->host == task->host && !other->end &&
+           !other->start;
   });
   if (task->artifacts.empty() || others) return remove_container(task);
   fetch_artifacts(task, {.end = std::chrono::steady_clock::now() + options_.patience.absence,
                          .pause = kFirstFetchPause});
 }
 
-/// Repeats while the host may come back: a restart of its engine takes half a minute.
+/// Repeats while the host may come back, because a restart of its engine takes half a minute, and
+/// while this machine's disk is full or it has no descriptor left.
 void ContainerTasks::fetch_artifacts(const std::shared_ptr<HeldTask>& task, FetchTries tries) {
   const fs::path folder = tasks_.job_folder(task->key.first.job_id) / "artifacts";
   const auto done = [this, task, tries](const Result<void>& fetched) {
     if (tasks_.find(task->key) != task) return;  // its host is gone, and its end is reported
-    const bool again = !fetched && fetched.error().code == ErrorCode::kUnavailable;
+    const bool again = !fetched && (fetched.error().code == ErrorCode::kUnavailable ||
+                                    fetched.error().code == ErrorCode::kExhausted);
     if (again && std::chrono::steady_clock::now() < tries.end) {
-      task->host->host.ask();
+      if (fetched.error().code == ErrorCode::kUnavailable) task->host->host.ask();
       const FetchTries next{.end = tries.end,
                             .pause = std::min(2 * tries.pause, kLongestFetchPause)};
       task->timer = loop_.after(tries.pause, [this, weak = std::weak_ptr(task), next] {
@@ -367,9 +421,9 @@ void ContainerTasks::fetch_artifacts(const std::shared_ptr<HeldTask>& task, Fetc
       return;
     }
     if (!fetched) {
-      base::log_error("task " + task->key.second + " of job " + task->key.first.job_id +
-                      ": its artifacts could not be fetched: " + fetched.error().what);
-      add_artifact_fault(*task->end, fetched.error().what);
+      base::log_error("task " + task->key.second + " of job " + task->key.first.job_id + ": " +
+                      artifact_fault(*task, fetched.error().what));
+      add_artifact_fault(*task, fetched.error().what);
     }
     remove_container(task);
   };
@@ -404,13 +458,14 @@ std::vector<TaskKey> ContainerTasks::abandon(HeldHost& host) {
     }
     if (task->follower) task->follower->stop();
     task->timer.reset();
+    task->absence.reset();
     for (auto& over : std::exchange(task->when_over, {})) later_(std::move(over));
     tasks_.take(task->key);
     removals_.add(host, Removals::Kind::kContainer, task->container);
     task->end ? ended.push_back(task) : running.push_back(task->key);
   }
   for (const auto& task : ended) {
-    if (!task->artifacts.empty()) add_artifact_fault(*task->end, "its host does not answer");
+    if (!task->artifacts.empty()) add_artifact_fault(*task, "its host does not answer");
     tasks_.report(task->key, *task->end);
   }
   return running;

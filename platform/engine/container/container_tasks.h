@@ -39,7 +39,8 @@ class Fetch {
   explicit Fetch(base::EventLoop& loop);
 
   /// Merges the content of the container's folder `path` into `folder`, which must exist.
-  /// kExhausted: the archive has more than `most` bytes. Calls `done` later, never after this
+  /// kRefused: the archive has more than `most` bytes; kExhausted: this machine's disk is full, or
+  /// it has no descriptor left. Calls `done` later, never after this
   /// object is destroyed.
   void content(DockerClient& client, const std::string& container, const std::string& path,
                const std::filesystem::path& folder, int64_t most, Done done);
@@ -59,7 +60,9 @@ class ContainerTasks {
 
   /// A follower for the task, whose records come here.
   std::shared_ptr<TaskFollower> follower_for(HeldTask& task, Mirror mirror);
-  /// Stops a running task. Repeats the request until the host accepts it.
+  /// Stops a running task. Repeats the request until the host accepts it; kills the container if
+  /// the host still refuses it at the end of the grace time. A graceful stop does not replace an
+  /// earlier one with StopMode::kNow.
   void stop(const std::shared_ptr<HeldTask>& task, StopMode mode);
   /// Fetches the artifacts of an ended task, removes its container and reports its end.
   /// REQUIRES: task->end.
@@ -78,8 +81,10 @@ class ContainerTasks {
   void refused(const std::shared_ptr<HeldTask>& task, const std::string& words);
   void gone(const TaskKey& key, const std::optional<ContainerState>& state);
   void salvage(const std::shared_ptr<HeldTask>& task, const ContainerState& state);
+  std::chrono::steady_clock::time_point kill_time(const HeldTask& task, StopMode mode) const;
   void send_stop(const std::shared_ptr<HeldTask>& task);
   void make_sure_it_ends(const std::shared_ptr<HeldTask>& task, StopMode mode);
+  void kill_in_time(const std::shared_ptr<HeldTask>& task);
   void ended(const std::shared_ptr<HeldTask>& task, TaskEnded end);
   /// How long, and after which pause, artifacts are fetched again.
   struct FetchTries {

@@ -36,6 +36,8 @@ struct Patience {
   /// A host that has not answered for this time is gone, with everything that ran there. Restarting
   /// an engine takes less time.
   std::chrono::milliseconds absence{60'000};
+  /// A shim may take so long to kill its programs and report the end.
+  std::chrono::milliseconds kill{20'000};
 };
 
 /// Output and input of a program in a container, or of the container itself. Dropping it closes the

@@ -47,6 +47,8 @@ constexpr std::array kPullSigns{
     Sign{"disk quota exceeded", ErrorCode::kExhausted},
     Sign{"unauthorized", ErrorCode::kRefused},
     Sign{"authentication required", ErrorCode::kRefused},
+    Sign{"denied: permission denied", ErrorCode::kRefused},  // of a registry
+    Sign{"permission denied", ErrorCode::kInternal},         // of the host's kernel
     Sign{"denied", ErrorCode::kRefused},
     Sign{"no basic auth credentials", ErrorCode::kRefused},
     Sign{"toomanyrequests", ErrorCode::kUnavailable},
@@ -63,6 +65,13 @@ constexpr std::array kPullSigns{
     Sign{"unreachable", ErrorCode::kUnavailable},
     Sign{"server misbehaving", ErrorCode::kUnavailable},
     Sign{"temporary failure", ErrorCode::kUnavailable},
+    Sign{"unexpected http status: 5", ErrorCode::kUnavailable},
+    Sign{"bad gateway", ErrorCode::kUnavailable},
+    Sign{"service unavailable", ErrorCode::kUnavailable},
+    Sign{"unexpected eof", ErrorCode::kUnavailable},
+    Sign{"context deadline exceeded", ErrorCode::kUnavailable},
+    Sign{"no route to host", ErrorCode::kUnavailable},
+    Sign{"broken pipe", ErrorCode::kUnavailable},
 };
 
 template <size_t Count>

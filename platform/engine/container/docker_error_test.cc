@@ -72,6 +72,15 @@ TEST(PullError, AdvisesByTheCauseOfTheFailure) {
       {"toomanyrequests: You have reached your pull rate limit", ErrorCode::kUnavailable},
       {"writing blob: write /var/lib/x: no space left on device", ErrorCode::kExhausted},
       {"invalid reference format", ErrorCode::kInvalid},
+      {"received unexpected HTTP status: 503 Service Unavailable", ErrorCode::kUnavailable},
+      {"received unexpected HTTP status: 502 Bad Gateway", ErrorCode::kUnavailable},
+      {"error parsing HTTP 502 response body: <h1>502 Bad Gateway</h1>", ErrorCode::kUnavailable},
+      {"Get \"https://host/v2/\": unexpected EOF", ErrorCode::kUnavailable},
+      {"Get \"https://host/v2/\": context deadline exceeded", ErrorCode::kUnavailable},
+      {"dial tcp 10.0.0.1:443: connect: no route to host", ErrorCode::kUnavailable},
+      {"write tcp 10.0.0.2->10.0.0.1:443: write: broken pipe", ErrorCode::kUnavailable},
+      {"denied: Permission denied for \"1\" from request \"/v2/x\"", ErrorCode::kRefused},
+      {"open /etc/containers/policy.json: permission denied", ErrorCode::kInternal},
       {"something else", ErrorCode::kInternal}};
   for (const auto& [message, code] : cases) {
     const Error error = pull_error(message, "host/x:1", kEngine);

@@ -85,6 +85,14 @@ TEST(CreateBody, ContainsTheProgram) {
   EXPECT_FALSE(created(wanted, podman()).contains("Healthcheck"));
 }
 
+TEST(CreateBody, HidesGpusFromNvidiasRuntimeOnBothEngines) {
+  ContainerConfig wanted = config();
+  wanted.environment = {kNoGpus};
+
+  EXPECT_EQ(created(wanted).at("Env"), json({"NVIDIA_VISIBLE_DEVICES=void"}));
+  EXPECT_EQ(libpod(wanted).at("env"), json::parse(R"({"NVIDIA_VISIBLE_DEVICES":"void"})"));
+}
+
 TEST(CreateBody, LeavesTheRestToTheImage) {
   const json body = created(config());
   for (const char* key : {"Hostname", "User", "WorkingDir", "Entrypoint", "Cmd", "Env", "Volumes",

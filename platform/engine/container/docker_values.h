@@ -48,6 +48,10 @@ struct DockerMount {
   bool operator==(const DockerMount&) const = default;
 };
 
+/// In the environment of a container without GPUs. Where NVIDIA's runtime is the engine's default,
+/// it would otherwise give all GPUs to each container whose image asks for them, as CUDA images do.
+inline constexpr const char* kNoGpus = "NVIDIA_VISIBLE_DEVICES=void";
+
 struct ContainerConfig {
   std::string name;
   std::string image;

@@ -9,9 +9,12 @@ using base::ErrorCode;
 
 namespace {
 
-/// Docker has addresses for about thirty networks by default.
+/// Docker has addresses for about thirty networks by default. Docker up to 26 reports that it has
+/// no free "address pool"; Podman and later versions of Docker report that they lack a "subnet".
 Error network_error(const HeldHost& host, Error error) {
-  if (error.what.find("subnet") != std::string::npos) {
+  const bool lacks_addresses = error.what.find("subnet") != std::string::npos ||
+                               error.what.find("address pool") != std::string::npos;
+  if (lacks_addresses) {
     error.code = ErrorCode::kExhausted;
     error.advice = "the engine of " + host.host.name() +
                    " has no addresses left for another network: give it more "

@@ -1,6 +1,8 @@
 #include "engine/container/gang_starts.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <set>
 #include <utility>
 
@@ -10,6 +12,7 @@
 #include "engine/engine_errors.h"
 #include "engine/folder/mounts.h"
 #include "engine/nvml_library.h"
+#include "job/amounts.h"
 
 namespace muster::engine {
 
@@ -40,6 +43,25 @@ Then noting_unknown(std::set<HeldHost*>& unknown, HeldHost& host, Then then,
     if (!done && is_outcome_unknown(done.error())) unknown.insert(&host);
     then(std::move(done));
   };
+}
+
+std::string variable_of(const TaskPlan& plan, const std::string& name) {
+  const auto found = plan.environment.find(name);
+  return found == plan.environment.end() ? "" : found->second;
+}
+
+ContainerRecord container_record_of(const TaskPlan& plan, const HeldTask& task) {
+  const double share = std::atof(variable_of(plan, "MUSTER_GPU_SHARE").c_str());
+  const bool is_part = share > 0 && share < 1;
+  const int share_milli =
+      is_part ? static_cast<int>(std::lround(share * job::kWholeGpu)) : job::kWholeGpu;
+  return {.host = task.host->host.name(),
+          .container = task.container,
+          .artifacts = task.artifacts,
+          .devices = plan.devices,
+          .gpu_share_milli = plan.devices.empty() ? 0 : share_milli,
+          .job_name = variable_of(plan, "MUSTER_JOB"),
+          .project = plan.project};
 }
 
 /// Podman does not report GPUs. On this machine the configuration files of CDI show them; for other
@@ -229,7 +251,8 @@ void GangStarts::launch_all(const Start& start) {
   start->pending_tasks = start->plans.size();
   start->bound =
       loop_.after(options_.patience.answer * (1 + start->plans.size() / 8), [this, start] {
-        fail(start, {.code = ErrorCode::kTimeout,
+        // A host that hangs for a moment: the job waits, and starts again.
+        fail(start, {.code = ErrorCode::kUnavailable,
                      .what = "its tasks did not start in time",
                      .advice = "check whether the hosts are overloaded"});
       });
@@ -328,8 +351,7 @@ void GangStarts::create(const std::shared_ptr<Launch>& launch, int tries, Then t
     HeldTask& task = *launch->task;
     task.container = *id;
     task.follower->set_container(*id);
-    const ContainerRecord record{
-        .host = task.host->host.name(), .container = *id, .artifacts = task.artifacts};
+    const ContainerRecord record = container_record_of(launch->plan, task);
     then(base::write_file(container_record_in(parts_.tasks.folder_of(task.key)), encode(record)));
   });
 }
@@ -485,10 +507,14 @@ void GangStarts::succeed(const Start& start) {
   start->bound.reset();
   std::erase(starts_, start);
   done({});
+  std::vector<std::shared_ptr<HeldTask>> tasks;
   for (const std::string& name : start->tasks) {
-    const auto task = parts_.tasks.find({start->gang, name});
-    if (task == nullptr) continue;
-    task->start.reset();
+    if (const auto task = parts_.tasks.find({start->gang, name})) tasks.push_back(task);
+  }
+  // First of all tasks: the last one to end on a host fetches the artifacts.
+  for (const auto& task : tasks) task->start.reset();
+  for (const auto& task : tasks) {
+    if (parts_.tasks.find(task->key) != task) continue;
     if (!task->has_ssh || task->answered) parts_.tasks.report(task->key, TaskAnswered{});
     task->answered = task->answered || !task->has_ssh;
     if (task->end) parts_.running.finish(task);

@@ -1,6 +1,7 @@
 // Hosts that are away when the engine opens, that vanish, and that are cut off while they work.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -204,6 +205,20 @@ TEST_F(HostOutages, AllTasksOfAHostThatNeverAnswersAreLost) {
   }
 }
 
+TEST_F(HostOutages, AStoppedTaskOfAHostThatNeverAnswersIsLostToo) {
+  const auto host = daemon("a");
+  leave_task({.host = "b", .container = "c0"}, "main");
+  const auto engine =
+      open({"a", "b"}, [](auto& options) { options.patience.absence = milliseconds(200); });
+  ASSERT_TRUE(engine);
+  ASSERT_EQ(engine->adopt(kGang, "main"), AdoptionResult::kRunning);
+
+  engine->stop(kGang, {"main"}, StopMode::kGraceful);
+
+  ASSERT_TRUE(run_until(loop_, [&] { return !ends_.empty(); }));
+  EXPECT_TRUE(ends_.front().second.status.lost);
+}
+
 TEST_F(HostOutages, ATaskThatHasEndedKeepsItsEndWhenItsHostIsGone) {
   const auto host = daemon("a");
   const TaskFolder left =
@@ -251,6 +266,230 @@ TEST_F(HostOutages, ArtifactsAreFetchedAfterALongRestartOfTheHost) {
   const auto model = base::read_file(folder_ / "jobs" / kGang.job_id / "artifacts" / "model.txt");
   ASSERT_TRUE(model) << model.error().to_string();
   EXPECT_EQ(*model, "weights");
+}
+
+TEST_F(HostOutages, ArtifactsAreFetchedAgainWhileADiskIsFull) {
+  const auto host = daemon("a");
+  host->answer("GET /containers/json", "[" + listed("c1", "exited", "main") + "]");
+  int fetches = 0;
+  host->answer("GET /containers/c1/archive", [&](const http::Request&) {
+    http::Response response{.content_type = "application/x-tar"};
+    if (++fetches <= 2) {
+      response.status = 500;
+      response.body = R"({"message":"write /var/tmp/x: no space left on device"})";
+      return response;
+    }
+    response.body = workspace::make_archive({{.path = "model", .content = "weights", .link = {}}});
+    return response;
+  });
+  const TaskFolder left =
+      leave_task({.host = "a", .container = "c1", .artifacts = "/artifacts"}, "main");
+  ASSERT_TRUE(base::write_file(left.exit(), encode(ExitRecord{.status = {.code = 0}})));
+  const auto engine = open({"a"});
+  ASSERT_TRUE(engine);
+
+  ASSERT_EQ(engine->adopt(kGang, "main"), AdoptionResult::kEnded);
+
+  ASSERT_TRUE(run_until(loop_, [&] { return !ends_.empty(); }));
+  EXPECT_EQ(ends_.front().second.status.error, "");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "jobs" / kGang.job_id / "artifacts" / "model"));
+}
+
+TEST_F(HostOutages, ArtifactsAboveTheLimitAreFetchedOnceAndTheirPlaceIsNamed) {
+  const auto host = daemon("a");
+  host->answer("GET /containers/json", "[" + listed("c1", "exited", "main") + "]");
+  int fetches = 0;
+  host->answer("GET /containers/c1/archive", [&](const http::Request&) {
+    ++fetches;
+    http::Response response{.content_type = "application/x-tar"};
+    response.body = std::string(2000, 'x');
+    return response;
+  });
+  const TaskFolder left =
+      leave_task({.host = "a", .container = "c1", .artifacts = "/artifacts"}, "main");
+  ASSERT_TRUE(base::write_file(left.exit(), encode(ExitRecord{.status = {.code = 0}})));
+  const auto engine = open({"a"}, [](auto& options) { options.artifact_bytes = 1000; });
+  ASSERT_TRUE(engine);
+
+  ASSERT_EQ(engine->adopt(kGang, "main"), AdoptionResult::kEnded);
+
+  ASSERT_TRUE(run_until(loop_, [&] { return !ends_.empty(); }));
+  EXPECT_EQ(ends_.front().second.status.error,
+            "its artifacts could not be fetched: the content exceeds the limit; they are left in "
+            "the volume muster-job1-artifacts of host a");
+  EXPECT_EQ(fetches, 1);
+}
+
+TEST_F(HostOutages, TheLastRunningTaskFetchesTheArtifactsWhileAnotherTaskIsBeingStarted) {
+  const auto host = daemon("a");
+  host->answer("GET /containers/json", "[" + listed("c1", "exited", "main") + "]");
+  host->answer("GET /containers/c1/archive", [](const http::Request&) {
+    http::Response response{.content_type = "application/x-tar"};
+    response.body = workspace::make_archive({{.path = "model", .content = "weights", .link = {}}});
+    return response;
+  });
+  host->refuse("POST /containers/create", 500, "no more containers");
+  const TaskFolder left =
+      leave_task({.host = "a", .container = "c1", .artifacts = "/artifacts"}, "main");
+  ASSERT_TRUE(base::write_file(left.exit(), encode(ExitRecord{.status = {.code = 0}})));
+  const auto engine = open({"a"});
+  ASSERT_TRUE(engine);
+  ASSERT_EQ(engine->adopt(kGang, "main"), AdoptionResult::kEnded);
+
+  launch::TaskPlan joining = plan_on("a", launch::Reach::kHosts);
+  joining.task = "worker-1";
+  std::optional<Result<void>> started;
+  engine->start(kGang, {joining}, [&](const Result<void>& result) { started = result; });
+
+  ASSERT_TRUE(run_until(loop_, [&] { return started && !ends_.empty(); }));
+  EXPECT_FALSE(*started);
+  EXPECT_EQ(ends_.front().second.status.error, "");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "jobs" / kGang.job_id / "artifacts" / "model"));
+}
+
+TEST_F(HostOutages, AnImmediateStopIsNeitherSoftenedNorPostponed) {
+  const auto host = daemon("a");
+  host->answer("GET /containers/json", "[" + listed("c1", "running", "main") + "]");
+  host->answer("GET /containers/c1/json",
+               R"({"Id":"c1","Name":"/x","State":{"Status":"running"},"Config":{"Labels":{}}})");
+  std::vector<std::string> signals;
+  const auto sent = [&](const std::string& signal) {
+    return std::count(signals.begin(), signals.end(), signal);
+  };
+  // The engine fails to send each signal once.
+  host->answer("POST /containers/c1/kill", [&](const http::Request& request) {
+    signals.push_back(request.query.find("signal")->second);
+    if (sent(signals.back()) > 1) return http::Response{.status = 204};
+    http::Response response{.status = 500};
+    response.body = R"({"message":"the runtime failed"})";
+    return response;
+  });
+  leave_task({.host = "a", .container = "c1"}, "main");
+  const auto engine = open({"a"}, [](auto& options) { options.patience.kill = milliseconds(50); });
+  ASSERT_TRUE(engine);
+  ASSERT_EQ(engine->adopt(kGang, "main"), AdoptionResult::kRunning);
+
+  engine->stop(kGang, {"main"}, StopMode::kNow);
+  engine->stop(kGang, {"main"}, StopMode::kGraceful);
+
+  ASSERT_TRUE(run_until(loop_, [&] { return sent("KILL") == 2; }));
+  EXPECT_EQ(sent("QUIT"), 2);
+  EXPECT_EQ(sent("TERM"), 0);
+}
+
+TEST_F(HostOutages, ALateRefusalOfAReplacedStopDoesNotKeepTheTaskFromBeingKilled) {
+  const auto host = daemon("a");
+  const std::string kill = "POST /containers/c1/kill";
+  host->answer("GET /containers/json", "[" + listed("c1", "running", "main") + "]");
+  host->answer("GET /containers/c1/json",
+               R"({"Id":"c1","Name":"/x","State":{"Status":"running"},"Config":{"Labels":{}}})");
+  bool is_killed = false;
+  host->answer(kill, [&](const http::Request& request) {
+    const std::string signal = request.query.find("signal")->second;
+    is_killed = is_killed || signal == "KILL";
+    if (signal != "TERM") return http::Response{.status = 204};
+    http::Response response{.status = 500};
+    response.body = R"({"message":"the runtime failed"})";
+    return response;
+  });
+  // The first signal is answered late.
+  host->on_asked = [&](const std::string& what) {
+    host->hang(what == kill && host->count(kill) == 1);
+  };
+  leave_task({.host = "a", .container = "c1"}, "main");
+  const auto engine = open({"a"}, [](auto& options) {
+    options.patience.kill = milliseconds(1000);
+    options.pace = {.interval = milliseconds(1), .first_pause = milliseconds(1)};
+  });
+  ASSERT_TRUE(engine);
+  ASSERT_EQ(engine->adopt(kGang, "main"), AdoptionResult::kRunning);
+  engine->stop(kGang, {"main"}, StopMode::kGraceful);
+  ASSERT_TRUE(run_until(loop_, [&] { return host->count(kill) == 1; }));
+  engine->stop(kGang, {"main"}, StopMode::kNow);
+  ASSERT_TRUE(run_until(loop_, [&] { return host->count(kill) == 2; }));
+  const int polls = host->count("GET /info");  // the client has read the second answer before these
+  ASSERT_TRUE(run_until(loop_, [&] { return host->count("GET /info") >= polls + 5; }));
+
+  host->on_asked = nullptr;
+  host->go_on();
+
+  EXPECT_TRUE(run_until(loop_, [&] { return is_killed; }));
+}
+
+TEST_F(HostOutages, ALateRefusalOfAStopDoesNotKeepTheArtifactsFromBeingFetched) {
+  const auto host = daemon("a");
+  const std::string kill = "POST /containers/c1/kill";
+  std::string state = "running";
+  bool fails = false;
+  bool is_full = true;
+  int fetches = 0;
+  host->answer("GET /containers/json", "[" + listed("c1", "running", "main") + "]");
+  host->answer("GET /containers/c1/json", [&](const http::Request&) {
+    return with_body(R"({"Id":"c1","Name":"/x","State":{"Status":")" + state +
+                     R"("},"Config":{"Labels":{}}})");
+  });
+  host->answer("GET /info", [&](const http::Request&) {
+    if (!std::exchange(fails, false)) return with_body(R"({"NCPU":8,"OSType":"linux"})");
+    http::Response broken{.status = 500};
+    broken.body = R"({"message":"busy"})";
+    return broken;
+  });
+  host->answer("GET /containers/c1/archive", [&](const http::Request& request) {
+    if (request.query.find("path")->second.starts_with("/artifacts")) ++fetches;
+    http::Response response{.content_type = "application/x-tar"};
+    response.body = workspace::make_archive({{.path = "model", .content = "weights", .link = {}}});
+    if (!is_full) return response;
+    response.status = 500;
+    response.body = R"({"message":"write /var/tmp/x: no space left on device"})";
+    return response;
+  });
+  host->refuse(kill, 500, "the runtime failed");
+  host->on_asked = [&](const std::string& what) {
+    host->hang(what == kill && host->count(kill) == 1);
+  };
+  leave_task({.host = "a", .container = "c1", .artifacts = "/artifacts"}, "main");
+  const auto engine = open({"a"}, [](auto& options) {
+    options.pace = {.interval = milliseconds(1), .first_pause = milliseconds(1)};
+  });
+  ASSERT_TRUE(engine);
+  ASSERT_EQ(engine->adopt(kGang, "main"), AdoptionResult::kRunning);
+  engine->stop(kGang, {"main"}, StopMode::kGraceful);
+  ASSERT_TRUE(run_until(loop_, [&] { return host->count(kill) == 1; }));
+  state = "exited";
+  fails = true;
+  ASSERT_TRUE(run_until(loop_, [&] { return fetches == 3; }));
+  const int polls = host->count("GET /info");  // the client has read the answer before these
+  ASSERT_TRUE(run_until(loop_, [&] { return host->count("GET /info") >= polls + 5; }));
+
+  host->on_asked = nullptr;
+  host->go_on();
+  is_full = false;
+
+  ASSERT_TRUE(run_until(loop_, [&] { return !ends_.empty(); }));
+  EXPECT_EQ(ends_.front().second.status.error.find("could not be fetched"), std::string::npos);
+}
+
+TEST_F(HostOutages, ATaskWhoseStopTheHostKeepsRefusingIsKilled) {
+  const auto host = daemon("a");
+  host->answer("GET /containers/json", "[" + listed("c1", "running", "main") + "]");
+  host->answer("GET /containers/c1/json",
+               R"({"Id":"c1","Name":"/x","State":{"Status":"running"},"Config":{"Labels":{}}})");
+  bool is_killed = false;
+  host->answer("POST /containers/c1/kill", [&](const http::Request& request) {
+    is_killed = request.query.find("signal")->second == "KILL";
+    if (is_killed) return http::Response{.status = 204};
+    http::Response response{.status = 500};
+    response.body = R"({"message":"the runtime failed"})";
+    return response;
+  });
+  leave_task({.host = "a", .container = "c1"}, "main");
+  const auto engine = open({"a"}, [](auto& options) { options.patience.kill = milliseconds(50); });
+  ASSERT_TRUE(engine);
+  ASSERT_EQ(engine->adopt(kGang, "main"), AdoptionResult::kRunning);
+
+  engine->stop(kGang, {"main"}, StopMode::kNow);
+
+  EXPECT_TRUE(run_until(loop_, [&] { return is_killed; }));
 }
 
 TEST_F(HostOutages, AnEndIsNoticedAfterAFaultAlthoughTheStreamStaysOpen) {
@@ -327,6 +566,47 @@ TEST_F(HostOutages, AContainerWhoseCreationWasNotAnsweredIsRemoved) {
   EXPECT_FALSE(*started);
   EXPECT_FALSE(is_there);
   EXPECT_EQ(host->count("DELETE /containers/c8"), 0);
+}
+
+TEST_F(HostOutages, AStartDuringWhichTheHostHangsMayBeTriedAgain) {
+  const auto host = daemon("a");
+  host->on_asked = [&](const std::string& what) {
+    if (what == "POST /containers/create") host->hang();
+  };
+  const auto engine =
+      open({"a"}, [](auto& options) { options.patience.answer = milliseconds(100); });
+  ASSERT_TRUE(engine);
+
+  std::optional<Result<void>> started;
+  engine->start(kGang, {plan_on("a", launch::Reach::kHosts)},
+                [&](const Result<void>& result) { started = result; });
+
+  ASSERT_TRUE(run_until(loop_, [&] { return started.has_value(); }));
+  ASSERT_FALSE(*started);
+  EXPECT_EQ(started->error().code, ErrorCode::kUnavailable) << started->error().to_string();
+}
+
+TEST_F(HostOutages, AHostWithoutAddressesForANetworkIsExhausted) {
+  const auto host = daemon("a");
+  const auto engine = open({"a"});
+  ASSERT_TRUE(engine);
+  const std::pair<int, std::string> cases[] = {
+      {404,
+       "could not find an available, non-overlapping IPv4 address pool among the defaults to "
+       "assign to the network"},
+      {400, "all predefined address pools have been fully subnetted"},
+      {500, "could not find free subnet from subnet pools"},
+  };
+  for (const auto& [status, words] : cases) {
+    host->refuse("POST /networks/create", status, words);
+    std::optional<Result<void>> started;
+    engine->start(kGang, {plan_on("a", launch::Reach::kNames)},
+                  [&](const Result<void>& result) { started = result; });
+    ASSERT_TRUE(run_until(loop_, [&] { return started.has_value(); }));
+    ASSERT_FALSE(*started);
+    EXPECT_EQ(started->error().code, ErrorCode::kExhausted) << started->error().to_string();
+    EXPECT_NE(started->error().advice.find("default-address-pools"), std::string::npos);
+  }
 }
 
 TEST_F(HostOutages, ANetworkWhoseCreationWasNotAnsweredIsRemoved) {

@@ -49,6 +49,8 @@ class ImageLook : public std::enable_shared_from_this<ImageLook> {
             int links_left);
   void probe(std::vector<std::string> paths, std::function<void(const std::string&)> found);
   void step_done();
+  void check_container();
+  void finish();
   void fail(base::Error error);
 
   DockerClient& client_;
@@ -56,6 +58,7 @@ class ImageLook : public std::enable_shared_from_this<ImageLook> {
   std::string container_;
   ImageContents contents_;
   int steps_left_ = 0;
+  bool lacks_a_file_ = false;
   std::vector<std::shared_ptr<void>> under_way_;
 };
 
@@ -385,6 +388,7 @@ void ImageLook::read(const std::string& path, std::string ImageContents::* targe
         if (!self || !self->done_) return;
         if (got) return self->take(path, *tar, target, links_left);
         if (got.error().code != ErrorCode::kNotFound) return self->fail(got.error());
+        self->lacks_a_file_ = true;
         self->step_done();
       }));
 }
@@ -417,6 +421,7 @@ void ImageLook::probe(std::vector<std::string> paths,
                  if (!facts && facts.error().code != ErrorCode::kNotFound) {
                    return self->fail(facts.error());
                  }
+                 if (!facts) self->lacks_a_file_ = true;
                  constexpr uint32_t kExecutable = 0111;
                  const bool is_program = facts && !facts->is_folder &&
                                          (!facts->link.empty() || (facts->mode & kExecutable) != 0);
@@ -428,6 +433,27 @@ void ImageLook::probe(std::vector<std::string> paths,
 
 void ImageLook::step_done() {
   if (--steps_left_ > 0) return;
+  lacks_a_file_ ? check_container() : finish();
+}
+
+/// An engine gives the same answer for a file that the image lacks and for a container that another
+/// program has removed, such as `docker container prune`.
+void ImageLook::check_container() {
+  client_.inspect(container_, [weak = weak_from_this()](const Result<ContainerState>& state) {
+    const auto self = weak.lock();
+    if (!self || !self->done_) return;
+    if (state) return self->finish();
+    Error error = state.error();
+    if (error.code == ErrorCode::kNotFound) {
+      error = {.code = ErrorCode::kUnavailable,
+               .what = "another program has removed the container in which it was inspected",
+               .advice = "exclude containers with the label org.muster.owner from clean-ups"};
+    }
+    self->fail(std::move(error));
+  });
+}
+
+void ImageLook::finish() {
   const Done done = std::exchange(done_, {});
   done(std::move(contents_));
 }

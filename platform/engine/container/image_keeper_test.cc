@@ -43,12 +43,19 @@ class ImageKeeperTest : public testing::Test {
       return response;
     });
     daemon_.answer("DELETE /containers/look", "", 204);
+    daemon_.answer("GET /containers/look/json", [this](const http::Request&) {
+      http::Response response{.status = is_removed_ ? 404 : 200};
+      response.body = is_removed_
+                          ? R"({"message":"No such container: look"})"
+                          : R"({"Id":"look","State":{"Status":"created"},"Config":{"Labels":{}}})";
+      return response;
+    });
     // The server passes HEAD on as GET.
     daemon_.answer("GET /containers/look/archive", [this](const http::Request& request) {
       const std::string path = request.query.find("path")->second;
-      const auto file = files_.find(path);
+      const auto file = is_removed_ ? files_.end() : files_.find(path);
       if (file != files_.end()) return tar_of({file->second});
-      const auto stat = stats_.find(path);
+      const auto stat = is_removed_ ? stats_.end() : stats_.find(path);
       if (stat != stats_.end()) return stat_of(stat->second);
       http::Response missing{.status = 404};
       missing.body = R"({"message":"no such file"})";
@@ -103,6 +110,7 @@ class ImageKeeperTest : public testing::Test {
   std::vector<std::string> made_;  ///< the bodies of containers
   std::vector<std::string> progress_;
   std::string login_;
+  bool is_removed_ = false;  ///< another program has removed the container
 };
 
 TEST_F(ImageKeeperTest, InspectsAnImageWithoutRunningIt) {
@@ -184,6 +192,21 @@ TEST_F(ImageKeeperTest, AcceptsAnImageWithOnlyAProgram) {
   EXPECT_EQ(facts->account.uid, 0U);
   EXPECT_FALSE(facts->has_shell);
   EXPECT_EQ(facts->sshd, "");
+}
+
+TEST_F(ImageKeeperTest, RemembersNothingOfAContainerThatAnotherProgramHasRemoved) {
+  daemon_.answer("GET /images/train:1/json", kImage);
+  is_removed_ = true;
+
+  const auto failed = prepared(wish());
+
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ErrorCode::kUnavailable) << failed.error().to_string();
+  is_removed_ = false;
+  const auto facts = prepared(wish("mpi"));
+  ASSERT_TRUE(facts) << facts.error().to_string();
+  EXPECT_EQ(facts->sshd, "/usr/sbin/sshd");
+  EXPECT_TRUE(facts->has_shell);
 }
 
 TEST_F(ImageKeeperTest, ListsTheUsersOfTheImage) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "engine/container/container_plan.h"
 #include "engine/engine_errors.h"
 #include "workspace/small_archive.h"
@@ -22,7 +23,7 @@ using job::Volume;
 struct NamedVolume {
   std::string name;
   bool is_storage = false;  ///< outlives the job
-  bool as_it_is = false;    ///< storage that existed before: it is neither created nor filled
+  bool as_it_is = false;    ///< it existed before, and is neither created nor filled
   fs::path content;         ///< a folder of this machine to fill it from; empty: starts empty
 };
 
@@ -30,6 +31,8 @@ namespace {
 
 // The pause before a host that did not answer is asked for a job's volumes again.
 constexpr std::chrono::seconds kVolumesPause{5};
+/// The limit for the names of the volumes in a mark.
+constexpr size_t kMostMark = 1 << 20;
 
 /// The mount point of a volume in the container that is never started.
 std::string place_of(size_t volume) {
@@ -75,8 +78,16 @@ struct JobVolumes::Filling {
   std::string image;
   std::vector<NamedVolume> volumes;
   std::shared_ptr<Made> made;
-  Labels owner;           ///< label of everything that this server owns
-  std::string container;  ///< id; empty: not created yet
+  Labels owner;               ///< label of everything that this server owns
+  bool was_complete = false;  ///< the volumes were filled before: those that are whole are kept
+  std::vector<std::string> unfinished;  ///< volumes whose refill has not ended, by the mark
+  std::string container;                ///< id; empty: not created yet
+
+  bool is_whole(const NamedWithLabels& listed, const NamedVolume& volume) const {
+    const bool is_unfinished =
+        std::find(unfinished.begin(), unfinished.end(), volume.name) != unfinished.end();
+    return has(listed, volume.name) && (volume.is_storage || !is_unfinished);
+  }
 };
 
 void JobVolumes::ensure(const GangId& gang, const launch::TaskPlan& plan, HeldHost& host,
@@ -94,27 +105,50 @@ void JobVolumes::ensure(const GangId& gang, const launch::TaskPlan& plan, HeldHo
     }
     filling->volumes.push_back(std::move(named));
   }
-  const fs::path mark = mark_of(job_id, host);
-  std::error_code ignored;
-  if (filling->volumes.empty() || fs::exists(mark, ignored)) return then({});
+  if (filling->volumes.empty()) return then({});
   filling->gang = gang;
   filling->host = &host;
   filling->account = plan.account;
   filling->image = plan.image;
   filling->made = std::move(made);
   filling->owner = {{kOwnerLabel, owner_}};
+  const auto mark = base::read_file(mark_of(job_id, host), kMostMark);
+  if (!mark && mark.error().code != ErrorCode::kNotFound) {
+    return then(start_error(plan.task, mark.error()));
+  }
+  filling->was_complete = mark.ok();
+  if (mark) filling->unfinished = base::split(*mark, '\n');
+  if (!filling->was_complete) return begin(filling, plan.task, std::move(then));
+  host.client().volumes(
+      as_filters(filling->owner), [this, filling, task = plan.task,
+                                   then = std::move(then)](const Result<NamedWithLabels>& listed) {
+        if (!listed) return then(start_error(task, listed.error()));
+        std::string missing;
+        for (const NamedVolume& volume : filling->volumes) {
+          if (!filling->is_whole(*listed, volume)) missing += volume.name + "\n";
+        }
+        if (missing.empty()) return then({});
+        auto noted = base::write_file(mark_of(filling->gang.job_id, *filling->host), missing);
+        if (!noted) return then(start_error(task, std::move(noted).error()));
+        begin(filling, task, then);
+      });
+}
+
+void JobVolumes::begin(const std::shared_ptr<Filling>& filling, const std::string& task,
+                       Then then) {
   one_by_one({[this, filling](Then next) { create(filling, std::move(next)); },
               [this, filling](Then next) { check_owner(filling, std::move(next)); },
               [this, filling](Then next) { fill(filling, std::move(next)); }},
-             [mark, task = plan.task, then = std::move(then)](Result<void> filled) {
+             [mark = mark_of(filling->gang.job_id, *filling->host), task,
+              then = std::move(then)](Result<void> filled) {
                if (!filled) return then(start_error(task, std::move(filled).error()));
                filled = base::make_private_folder(mark.parent_path());
                then(filled ? base::write_file(mark, "") : filled);
              });
 }
 
-/// Existing volumes of the job are removed first. No task can have written to them: tasks start
-/// only after the volumes have been recorded as complete.
+/// Existing volumes of the job that are not complete by the mark are removed first. No task can
+/// have written to them: tasks start only after all volumes are complete.
 void JobVolumes::create(const std::shared_ptr<Filling>& filling, Then then) {
   filling->host->client().volumes(
       as_filters(filling->owner), [this, filling, then](Result<NamedWithLabels> listed) {
@@ -123,7 +157,9 @@ void JobVolumes::create(const std::shared_ptr<Filling>& filling, Then then) {
         DockerClient& client = filling->host->client();
         for (NamedVolume& volume : filling->volumes) {
           const bool is_known = has(*listed, volume.name);
-          volume.as_it_is = is_known && volume.is_storage;
+          volume.as_it_is = volume.is_storage
+                                ? is_known
+                                : filling->was_complete && filling->is_whole(*listed, volume);
           if (volume.as_it_is) continue;
           // An earlier attempt may not have been able to remove its volume yet.
           steps.emplace_back([this, filling, volume](const Then& next) {
@@ -138,7 +174,9 @@ void JobVolumes::create(const std::shared_ptr<Filling>& filling, Then then) {
           const Labels labels =
               volume.is_storage ? filling->owner : labels_of_job(owner_, filling->gang.job_id);
           steps.emplace_back([&client, filling, volume, labels](Then next) {
-            if (!volume.is_storage) filling->made->emplace_back(filling->host, volume.name);
+            // If the start fails, a refilled volume stays: the mark of the others is still needed.
+            const bool is_made = !volume.is_storage && !filling->was_complete;
+            if (is_made) filling->made->emplace_back(filling->host, volume.name);
             client.create_volume(volume.name, labels, std::move(next));
           });
         }

@@ -1,8 +1,11 @@
 // The volumes of jobs on hosts. A job's volumes are created once on each host and filled through a
 // container that is never started, because an engine copies files only into containers.
 //
-// When a job's volumes on a host are complete, the file JOB/volumes/HOST on this machine records
-// it. Volumes without this file may be half filled by an earlier server, and are created anew.
+// When a job's volumes on a host are complete, the file JOB/volumes/HOST on this machine (the mark)
+// records it. Volumes without a mark may be half filled by an earlier server, and are created anew.
+// With the mark, only volumes that another program has removed since are created and filled again.
+// Meanwhile the mark contains the names of these volumes, a line each, so that a refill that was
+// broken off is repeated. The other volumes stay, because they may hold the only copy of artifacts.
 //
 // On the loop's thread. The hosts must outlive it.
 #pragma once
@@ -38,7 +41,8 @@ class JobVolumes {
         removals_(removals) {}
 
   /// Ensures that the volumes of the job of `plan` exist on the host and are filled. Adds to `made`
-  /// the volumes that it creates. kConflict: a volume of another owner has the same name.
+  /// the volumes that it creates, unless the job had volumes there before. kConflict: a volume of
+  /// another owner has the same name.
   void ensure(const GangId& gang, const launch::TaskPlan& plan, HeldHost& host,
               std::shared_ptr<Made> made, Then then);
 
@@ -49,6 +53,7 @@ class JobVolumes {
 
  private:
   struct Filling;
+  void begin(const std::shared_ptr<Filling>& filling, const std::string& task, Then then);
   void create(const std::shared_ptr<Filling>& filling, Then then);
   void check_owner(const std::shared_ptr<Filling>& filling, Then then);
   void fill(const std::shared_ptr<Filling>& filling, Then then);

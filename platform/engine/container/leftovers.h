@@ -1,6 +1,6 @@
 // The leftovers of an earlier server: containers, networks and volumes on the hosts with this
-// server's label, and copies of tasks' folders on this machine. Running tasks are adopted;
-// everything else is removed.
+// server's label, and copies of tasks' folders on this machine. Running tasks are adopted, also
+// those of jobs whose record cannot be read or is missing; everything else is removed.
 //
 // Each host lists its containers, networks and volumes once: when this server opens, or when the
 // host answers for the first time. Objects that are created later are not leftovers.
@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,13 @@ class Leftovers {
 
   /// See Engine::adopt().
   AdoptionResult adopt(const GangId& gang, const std::string& task, const Hosts& hosts);
+  // See Engine. They are called before sweep(), and find tasks by the records of their containers
+  // on this machine, so that tasks of hosts that do not answer yet are found, too. Only tasks of
+  // the job's newest attempt count as running: all attempts share the folder of the artifacts.
+  std::vector<RunningTask> running_tasks(const std::string& job_id, const Hosts& hosts) const;
+  std::vector<std::string> unknown_jobs(
+      const std::function<bool(const std::string& job_id)>& is_known) const;
+  std::vector<std::string> jobs_with_tasks() const;
   /// Removes everything that was not adopted; for hosts that answer later, when they do.
   void sweep();
   bool has_swept() const { return has_swept_; }
@@ -53,10 +61,23 @@ class Leftovers {
     std::vector<ContainerState> containers;
     NamedWithLabels networks;
     NamedWithLabels volumes;
+    bool is_late = false;  ///< listed after the server began to use hosts
 
     /// nullptr: there is no such container.
     const ContainerState* container(const std::string& id) const;
   };
+
+  /// A task whose container was created.
+  struct LeftTask {
+    base::Result<ContainerRecord> record;
+    HeldHost* host = nullptr;               ///< nullptr: unknown
+    const ContainerState* state = nullptr;  ///< nullptr: gone, or its host has not answered
+    bool was_up = false;
+    bool has_ended = false;
+    bool can_be_adopted = false;
+  };
+  /// nullopt: the task has no container.
+  std::optional<LeftTask> left_task(const TaskFolder& folder, const Hosts& hosts) const;
 
   void take_inventory(HeldHost& host);
   void has_listed(HeldHost& host, const base::Result<void>& all, Inventory found);
@@ -73,6 +94,7 @@ class Leftovers {
   Later later_;
   std::map<HeldHost*, Inventory> inventories_;      ///< of the hosts that have answered
   std::map<HeldHost*, std::vector<Then>> listing_;  ///< hosts that are asked, and who waits
+  bool has_asked_ = false;                          ///< ask() has ended
   bool has_swept_ = false;
 };
 

@@ -1,9 +1,10 @@
-// What an earlier server left on a host is listed before anything is created there: an object that a
-// start creates during the listing would be removed as a leftover.
+// What an earlier server left on a host is listed before anything is created there: an object that
+// a start creates during the listing would be removed as a leftover.
 #include "engine/container/leftovers.h"
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "base/test_folder.h"
 #include "engine/container/container_engine.h"
 #include "engine/container/scripted_daemon.h"
+#include "engine/container/task_table.h"
 
 namespace muster::engine {
 namespace {
@@ -55,6 +57,26 @@ class LeftoversTest : public testing::Test {
     return *std::move(engine);
   }
 
+  /// What an earlier server has stored about the running task "main" of a job.
+  void leave_task(const std::string& job_id, const ContainerRecord& record, int attempt = 1) const {
+    const TaskFolder left{folder_ / "jobs" / job_id / std::to_string(attempt) / "main"};
+    std::filesystem::create_directories(left.path);
+    EXPECT_TRUE(base::write_file(left.complete(), ""));
+    EXPECT_TRUE(base::write_file(left.running(), ""));
+    EXPECT_TRUE(base::write_file(container_record_in(left), encode(record)));
+  }
+
+  static std::string listed(const std::string& id, const std::string& job_id,
+                            const std::string& more_labels = "", int attempt = 1) {
+    return R"({"Id":")" + id + R"(","State":"running","Labels":{"org.muster.owner":"me",)" +
+           R"("org.muster.attempt":")" + std::to_string(attempt) + R"(",)" +
+           R"("org.muster.task":"main","org.muster.job":")" + job_id + "\"" + more_labels + "}}";
+  }
+  static std::string running(const std::string& id) {
+    return R"({"Id":")" + id +
+           R"(","Name":"/x","State":{"Status":"running"},"Config":{"Labels":{}}})";
+  }
+
   base::TestFolder folder_;
   base::EventLoop loop_;
 };
@@ -68,6 +90,92 @@ TEST_F(LeftoversTest, AHostIsListedOnceWhenTheEngineOpens) {
   for (const char* list : {"GET /containers/json", "GET /networks", "GET /volumes"}) {
     EXPECT_EQ(host->count(list), 1) << list;
   }
+}
+
+TEST_F(LeftoversTest, ATaskOfAJobWithoutARecordIsFoundAndKept) {
+  const std::string job = "3k2x5m9q7w1z";
+  const auto host = daemon("a");
+  // The last one has no record of a container: its job was deleted.
+  host->answer("GET /containers/json", "[" + listed("c1", job) + "," +
+                                           listed("c2", job, R"(,"org.muster.look":"x")") + "," +
+                                           listed("c3", "aaaaaaaaaaaa") + "]");
+  host->answer("GET /containers/c1/json", running("c1"));
+  leave_task(job, {.host = "a",
+                   .container = "c1",
+                   .devices = {2, 3},
+                   .gpu_share_milli = 1000,
+                   .job_name = "train",
+                   .project = "lab"});
+  const auto engine = open({"a"});
+  ASSERT_TRUE(engine);
+
+  EXPECT_EQ(engine->jobs_with_tasks(), (std::vector<std::string>{job, "aaaaaaaaaaaa"}));
+  EXPECT_EQ(engine->unknown_jobs([](const std::string&) { return false; }),
+            std::vector<std::string>{job});
+  EXPECT_EQ(engine->unknown_jobs([](const std::string&) { return true; }),
+            std::vector<std::string>());
+  const auto tasks = engine->running_tasks(job);
+  ASSERT_TRUE(tasks);
+  ASSERT_EQ(tasks->size(), 1U);
+  EXPECT_EQ(tasks->front().gang, (GangId{job, 1}));
+  EXPECT_EQ(tasks->front().task, "main");
+  EXPECT_EQ(tasks->front().node, "a");
+  EXPECT_EQ(tasks->front().devices, (std::vector<int>{2, 3}));
+  EXPECT_EQ(tasks->front().gpu_share_milli, 1000);
+  EXPECT_EQ(tasks->front().job_name, "train");
+  EXPECT_EQ(tasks->front().project, "lab");
+  EXPECT_EQ(engine->running_tasks("../jobs")->size(), 0U);
+  ASSERT_EQ(engine->adopt({job, 1}, "main"), AdoptionResult::kRunning);
+
+  ASSERT_TRUE(run_until(loop_, [&] { return host->count("DELETE /containers/c3") > 0; }));
+  EXPECT_EQ(host->count("DELETE /containers/c1"), 0);
+  EXPECT_EQ(host->count("DELETE /containers/c2"), 1)
+      << "an earlier server inspected an image in it";
+}
+
+TEST_F(LeftoversTest, ATaskOfAnEarlierAttemptIsRemoved) {
+  const std::string job = "3k2x5m9q7w1z";
+  const auto host = daemon("a");
+  host->answer("GET /containers/json",
+               "[" + listed("c9", job, "", 9) + "," + listed("c10", job, "", 10) + "]");
+  for (const char* id : {"c9", "c10"}) {
+    host->answer(std::string("GET /containers/") + id + "/json", running(id));
+  }
+  leave_task(job, {.host = "a", .container = "c9"}, 9);
+  leave_task(job, {.host = "a", .container = "c10"}, 10);
+  const auto engine = open({"a"});
+  ASSERT_TRUE(engine);
+
+  const auto tasks = engine->running_tasks(job);
+
+  ASSERT_TRUE(tasks);
+  ASSERT_EQ(tasks->size(), 1U);
+  EXPECT_EQ(tasks->front().gang, (GangId{job, 10}));
+  ASSERT_EQ(engine->adopt({job, 10}, "main"), AdoptionResult::kRunning);
+  ASSERT_TRUE(run_until(loop_, [&] { return host->count("DELETE /containers/c9") > 0; }));
+  EXPECT_EQ(host->count("DELETE /containers/c10"), 0);
+}
+
+TEST_F(LeftoversTest, ATaskOfAJobWithoutARecordIsKeptOnAHostThatAnswersLate) {
+  const std::string job = "3k2x5m9q7w1z";
+  const auto first = daemon("a");
+  leave_task(job, {.host = "b", .container = "c1"});
+  const auto engine = open({"a", "b"});
+  ASSERT_TRUE(engine);
+  const auto tasks = engine->running_tasks(job);
+  ASSERT_TRUE(tasks);
+  ASSERT_EQ(tasks->size(), 1U);
+  ASSERT_EQ(engine->adopt({job, 1}, "main"), AdoptionResult::kRunning);
+
+  const auto late = daemon("b");
+  late->answer("GET /containers/json", "[" + listed("c1", job) + "," +
+                                           listed("c2", job, R"(,"org.muster.look":"x")") + "," +
+                                           listed("c3", "aaaaaaaaaaaa") + "]");
+  late->answer("GET /containers/c1/json", running("c1"));
+
+  ASSERT_TRUE(run_until(loop_, [&] { return late->count("DELETE /containers/c3") > 0; }));
+  EXPECT_EQ(late->count("DELETE /containers/c1"), 0);
+  EXPECT_EQ(late->count("DELETE /containers/c2"), 0) << "an image may be being inspected in it";
 }
 
 TEST_F(LeftoversTest, AStartOnAHostThatAnswersLateWaitsForItsLists) {

@@ -13,7 +13,11 @@ namespace muster::engine {
 std::string encode(const ContainerRecord& record) {
   return base::json_text(nlohmann::json{{"host", record.host},
                                         {"container", record.container},
-                                        {"artifacts", record.artifacts}}) +
+                                        {"artifacts", record.artifacts},
+                                        {"devices", record.devices},
+                                        {"gpu_share_milli", record.gpu_share_milli},
+                                        {"job_name", record.job_name},
+                                        {"project", record.project}}) +
          "\n";
 }
 
@@ -22,7 +26,11 @@ base::Result<ContainerRecord> decode_container_record(std::string_view text) {
     const auto read = base::parse_json_or_throw(text);
     return ContainerRecord{.host = read.at("host"),
                            .container = read.at("container"),
-                           .artifacts = read.value("artifacts", "")};
+                           .artifacts = read.value("artifacts", ""),
+                           .devices = read.value("devices", std::vector<int>()),
+                           .gpu_share_milli = read.value("gpu_share_milli", 0),
+                           .job_name = read.value("job_name", ""),
+                           .project = read.value("project", "")};
   } catch (const nlohmann::json::exception&) {
     return base::Error{.what = "cannot parse the record of a task's container"};
   }
@@ -73,15 +81,14 @@ constexpr size_t kKeptErrorOutput = 400;
 /// Each record may write a file. Many small records of one task must not delay other tasks.
 constexpr int kTakenAtOnce = 200;
 
-/// Whether the container may still produce records.
+}  // namespace
+
 bool is_alive(const std::string& state) {
   for (const char* alive : {"running", "paused", "restarting", "removing"}) {
     if (state == alive) return true;
   }
   return false;
 }
-
-}  // namespace
 
 TaskFollower::TaskFollower(base::EventLoop& loop, HeldHost& host, Mirror mirror, Handlers handlers)
     : loop_(loop),

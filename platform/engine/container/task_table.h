@@ -114,9 +114,17 @@ struct HeldTask {
   bool answered = false;  ///< its remote shell answers, or it has none
   bool was_told_to_stop = false;
   std::optional<StopMode> stop_wish;  ///< a stop that the host has not accepted yet
-  std::optional<TaskEnded> end;       ///< set when the task has ended, before this is reported
+  bool is_stop_refused = false;       ///< and the refusal was logged
+  /// When a stop that the host still refuses becomes a kill; unset: the host has refused none.
+  std::optional<std::chrono::steady_clock::time_point> refused_until;
+  bool must_stop_now = false;  ///< a stop with StopMode::kNow was ordered
+  /// When the container is killed if the task has not ended; unset: no stop was accepted yet, and
+  /// none was refused until `refused_until`.
+  std::optional<std::chrono::steady_clock::time_point> kill_at;
+  std::optional<TaskEnded> end;  ///< set when the task has ended, before this is reported
   std::vector<std::function<void()>> when_over;  ///< called when the task has ended
   base::EventLoop::Interest timer;
+  base::EventLoop::Interest absence;  ///< ends the task if its host never answers
 };
 
 /// What a server stores about the container of a task, beside the copy of the task's folder. The
@@ -125,6 +133,11 @@ struct ContainerRecord {
   std::string host;       ///< name
   std::string container;  ///< id
   std::string artifacts;  ///< as HeldTask::artifacts
+  // For a server that cannot read the job's record; see RunningTask.
+  std::vector<int> devices = {};
+  int gpu_share_milli = 0;
+  std::string job_name = {};
+  std::string project = {};
 
   bool operator==(const ContainerRecord&) const = default;
 };
@@ -135,6 +148,9 @@ inline std::filesystem::path container_record_in(const TaskFolder& folder) {
 
 std::string encode(const ContainerRecord& record);
 base::Result<ContainerRecord> decode_container_record(std::string_view text);
+
+/// Whether a container in this state may still produce records.
+bool is_alive(const std::string& state);
 
 class TaskTable {
  public:

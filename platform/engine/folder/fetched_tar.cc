@@ -57,7 +57,7 @@ Result<FetchedTar> FetchedTar::open(const fs::path& folder, int64_t most) {
 Result<void> FetchedTar::take(std::string_view piece) {
   size_ += static_cast<int64_t>(piece.size());
   if (most_ > 0 && size_ > most_) {
-    return Error{.code = ErrorCode::kExhausted, .what = "the content exceeds the limit"};
+    return Error{.code = ErrorCode::kRefused, .what = "the content exceeds the limit"};
   }
   return base::write_all(file_.get(), piece);
 }

@@ -18,7 +18,7 @@ class FetchedTar {
   /// The file is on the disk of `folder`. `most`: the limit in bytes; 0: no limit.
   static base::Result<FetchedTar> open(const std::filesystem::path& folder, int64_t most);
 
-  /// kExhausted: the tar exceeds its limit.
+  /// kRefused: the tar exceeds its limit. kExhausted: the disk is full.
   base::Result<void> take(std::string_view piece);
   /// Merges the tar's content into an existing folder.
   base::Result<void> unpack_into(const std::filesystem::path& folder);

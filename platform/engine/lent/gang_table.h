@@ -52,7 +52,7 @@ struct ArtifactsFetch {
   bool is_connected = false;  ///< that stream has arrived
   bool is_complete = false;   ///< with all of its bytes, which are being unpacked
   int failures = 0;
-  bool has_failed = false;  ///< for good, for a reason that does not concern the files
+  bool has_failed = false;  ///< for good: the copy on the node is to be kept
 };
 
 /// A task with a seat in an allocation.

@@ -31,8 +31,9 @@ constexpr int kMostRecordFailures = 100;
 constexpr std::chrono::seconds kReason{60};
 /// For a muster-node to remove the files on its node.
 constexpr std::chrono::seconds kRemoval{10};
-/// Artifacts are fetched again after a connection was cut. The pauses add up to 43 seconds: an API
-/// server that restarts is back by then.
+/// Artifacts are fetched again after a connection was cut, or while a disk is full. The pauses add
+/// up to 43 seconds: an API server that restarts is back by then. More tries could fill the disk
+/// again and again with artifacts that it has no room for.
 constexpr int kFetchTries = 5;
 constexpr std::chrono::milliseconds kFetchPause{500};
 constexpr int kFetchPauseGrowth = 4;
@@ -263,6 +264,7 @@ bool TaskLife::owes_artifacts(const GangPointer& gang, const TaskPointer& task) 
 void TaskLife::finish(const GangPointer& gang, const TaskPointer& task) {
   if (owes_artifacts(gang, task)) {
     if (task->line != nullptr) return fetch_artifacts(gang, task);
+    task->fetch.has_failed = true;
     note_failed_fetch(*gang, *task, "its node is not connected");
   }
   leave(gang, task);
@@ -337,13 +339,14 @@ void TaskLife::fetched(const GangPointer& gang, const TaskPointer& task, uint64_
     return leave(gang, task);
   }
   const Error error = std::move(how).error();
-  const bool may_pass = error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout;
+  // kExhausted: a disk is full, or a machine has no descriptor left.
+  const bool may_pass = error.code == ErrorCode::kUnavailable ||
+                        error.code == ErrorCode::kTimeout || error.code == ErrorCode::kExhausted;
   if (may_pass && ++fetch.failures < kFetchTries) {
     base::log_warning("task " + task->name + " of job " + gang->gang.job_id +
                       ": cannot fetch its artifacts: " + error.what + "; tried again");
     return fetch_later(gang, task);
   }
-  fetch.has_failed = may_pass;
   fetch_failed(gang, task, error);
 }
 
@@ -374,7 +377,6 @@ void TaskLife::continue_fetch(const GangPointer& gang, const TaskPointer& task) 
         const auto its_gang = weak_gang.lock();
         const auto still = weak.lock();
         if (!its_gang || !still || !still->fetch.is_under_way) return;
-        still->fetch.has_failed = true;
         fetch_failed(its_gang, still,
                      {.code = ErrorCode::kUnavailable, .what = "its node has not reconnected"});
       });
@@ -382,9 +384,10 @@ void TaskLife::continue_fetch(const GangPointer& gang, const TaskPointer& task) 
 
 void TaskLife::fetch_failed(const GangPointer& gang, const TaskPointer& task, const Error& error) {
   task->fetch.is_under_way = false;
+  task->fetch.has_failed = true;
   std::string why = error.what;
   // A pod is deleted with its files.
-  if (task->fetch.has_failed && !options_.has_own_folders) {
+  if (!options_.has_own_folders) {
     const auto left = std::filesystem::path(options_.folder_on_nodes) / gang->gang.job_id;
     why += "; they are left in " + (left / "artifacts").string() + " on node " +
            gang->seat_of(*task).node;
@@ -452,7 +455,10 @@ void TaskLife::lose(const GangPointer& gang, const TaskPointer& task, job::ExitS
     // All of its artifacts are here: the end is reported when they are unpacked.
     if (task->fetch.stream != 0 && task->fetch.is_complete) return;
     const char* const why = options_.has_own_folders ? "its pod is gone" : "its node is gone";
-    if (owes_artifacts(gang, task)) note_failed_fetch(*gang, *task, why);
+    if (owes_artifacts(gang, task)) {
+      task->fetch.has_failed = true;
+      note_failed_fetch(*gang, *task, why);
+    }
   } else {
     if (!task->end) task->end = TaskEnded{.status = {}, .time = base::SystemClock().now()};
     how.stopped = task->was_told_to_stop;

@@ -45,7 +45,7 @@ class FolderReceiver {
   explicit FolderReceiver(base::EventLoop& loop) : loop_(loop), unpacking_(loop) {}
 
   /// Merges the received tree into `folder`, which exists, once all of it has arrived. Calls `done`
-  /// once, later; never after the receiver is destroyed. `most`: in bytes, kExhausted beyond; 0: no
+  /// once, later; never after the receiver is destroyed. `most`: in bytes, kRefused beyond; 0: no
   /// limit.
   void receive(std::shared_ptr<NodeConnection> line, const std::filesystem::path& folder,
                int64_t most, Done done, Progress progress = {});

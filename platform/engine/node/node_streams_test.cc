@@ -1,10 +1,15 @@
 // The streams of a muster-node: programs beside the task's own, the task's own program, the files
 // that a job brings along, and its artifacts.
 #include <linux/capability.h>
+#include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <string>
 
 #include "engine/folder/trees.h"
 #include "engine/node/attempt_folder.h"
@@ -107,6 +112,19 @@ class NodeStreams : public TestServer {
     say_farewell();
   }
 
+  void kill_shim() const {
+    const std::string folder = '\0' + task_on_node().path.string() + '\0';
+    int killed = 0;
+    for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+      std::ifstream file(process.path() / "cmdline");
+      const std::string line(std::istreambuf_iterator<char>(file), {});
+      if (!line.ends_with(folder)) continue;
+      ++killed;
+      EXPECT_EQ(::kill(std::stoi(process.path().filename()), SIGKILL), 0);
+    }
+    EXPECT_EQ(killed, 1);
+  }
+
   uint64_t last_stream_ = 100;
 };
 
@@ -124,6 +142,20 @@ TEST_F(NodeStreams, AProgramRunsBesideTheTask) {
   EXPECT_EQ(program.error, "of the task and more\n");
   EXPECT_EQ(program.status->code, 5);
   end_sleeper();
+}
+
+TEST_F(NodeStreams, TheEndOfAKilledShimIsWrittenIntoTheSpaceThatWasReservedForIt) {
+  start_sleeper();
+  struct stat reserved{};
+  ASSERT_EQ(::stat(task_on_node().exit().c_str(), &reserved), 0);
+
+  kill_shim();
+
+  EXPECT_TRUE(wait_for<EndedNews>().end.status.lost);
+  struct stat written{};
+  ASSERT_EQ(::stat(task_on_node().exit().c_str(), &written), 0);
+  EXPECT_EQ(written.st_ino, reserved.st_ino) << "a full disk has no space for another file";
+  say_farewell();
 }
 
 TEST_F(NodeStreams, AProgramsTerminalChangesItsSize) {

@@ -27,7 +27,8 @@ namespace {
 
 /// Between two reports that a task's log has grown.
 constexpr std::chrono::milliseconds kHintPause{100};
-/// Between two tries to follow the task, if this machine has no descriptor or thread left.
+/// Between two tries to follow the task, or to record its end, if this machine has no descriptor or
+/// thread left, or its disk is full.
 constexpr std::chrono::seconds kFollowAgain{1};
 
 struct Pipe {
@@ -164,13 +165,19 @@ void TaskReports::ended(TaskEnded end) {
 }
 
 /// Writes the record that a killed shim could not write, so that the follower reads the rest of the
-/// task's records and then its end.
-void TaskReports::write_exit_record() const {
-  const auto written = base::write_file(
-      folder_.exit(),
-      encode(ExitRecord{.status = {.signal = SIGKILL, .error = "its shim was killed"},
-                        .ended = base::SystemClock().now()}));
-  if (!written) base::log_error(written.error().what);
+/// task's records and then its end. It goes into the space that was reserved for the shim's record,
+/// because the disk may be full. Repeated until it succeeds: this machine may have no descriptor
+/// left.
+void TaskReports::write_exit_record() {
+  write_again_.reset();
+  ExitFile file;
+  if (const auto reserved = file.reserve(folder_.exit()); !reserved) {
+    base::log_error("cannot record the end of the task yet: " + reserved.error().what);
+    write_again_ = loop_.after(kFollowAgain, [this] { write_exit_record(); });
+    return;
+  }
+  file.write({.status = {.signal = SIGKILL, .error = "its shim was killed"},
+              .ended = base::SystemClock().now()});
 }
 
 /// Sends the end after all other records.

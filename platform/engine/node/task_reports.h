@@ -58,7 +58,7 @@ class TaskReports {
  private:
   class RecordFollower;
 
-  void write_exit_record() const;
+  void write_exit_record();
   void follow(const Welcome& from);
   void send_record(FollowRecord record);
   void send_end();
@@ -74,6 +74,7 @@ class TaskReports {
   bool all_sent_ = false;           ///< this server has got all records
   std::unique_ptr<RecordFollower> follower_;
   base::EventLoop::Interest follow_again_;
+  base::EventLoop::Interest write_again_;
   GrownNews pending_;
   base::EventLoop::Interest send_soon_;
 };

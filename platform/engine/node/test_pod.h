@@ -37,18 +37,6 @@ inline base::UniqueFd connected_to_pod(uint16_t port) {
   return socket;
 }
 
-/// A port that is free now.
-inline uint16_t free_port() {
-  const base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
-  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length);
-  return ntohs(address.sin_port);
-}
-
 /// A pod with a muster-node. It is killed when the object is destroyed.
 class TestPod {
  public:
@@ -289,7 +277,8 @@ class TestPodServer : public TestServer {
     conversation->connected(link_program(std::move(line), conversation));
   }
 
-  uint16_t pod_port_ = free_port();
+  const base::HeldPort held_port_;
+  const uint16_t pod_port_ = held_port_.number();
   std::optional<TestPod> pod_;
 };
 

@@ -21,6 +21,7 @@
 #include "base/subprocess.h"
 #include "base/test_folder.h"
 #include "base/test_loop.h"
+#include "base/test_port.h"
 #include "engine/folder/mirror.h"
 #include "engine/folder/run_conversation.h"
 #include "engine/folder/task_folder.h"
@@ -103,7 +104,9 @@ class TestServer : public ::testing::Test {
 
   // --- the server
 
-  void open(uint16_t port = 0) {
+  /// Without a port: on a new one, which stays free for the test after close().
+  void open() { open(ports_.emplace_back().number()); }
+  void open(uint16_t port) {
     auto hub = NodeHub::open(
         loop_.loop(),
         {.bind = "127.0.0.1",
@@ -271,6 +274,7 @@ class TestServer : public ::testing::Test {
   const GangId gang_{.job_id = "job-1", .attempt = 2};
   rsh::Key key_{};
   std::unique_ptr<NodeHub> hub_;
+  std::vector<base::HeldPort> ports_;
   uint16_t port_ = 0;
   std::shared_ptr<NodeConnection> line_;
   int calls_ = 0;

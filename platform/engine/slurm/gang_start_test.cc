@@ -333,10 +333,13 @@ TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsReported) {
                                     {.code = ErrorCode::kInternal, .what = "its disk broke"}});
 
   wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
+  EXPECT_TRUE(its_node->last<node::Farewell>()->keeps_artifacts) << "the node has the only copy";
   EXPECT_EQ(end_of("main"), nullptr) << "the files on the node must be removed first";
   its_node->hang_up();
   wait_until([&] { return end_of("main") != nullptr; });
-  EXPECT_EQ(end_of("main")->status.error, "cannot fetch its artifacts: its disk broke");
+  const std::string error = end_of("main")->status.error;
+  EXPECT_TRUE(error.starts_with("cannot fetch its artifacts: its disk broke; they are left in "))
+      << error;
   EXPECT_EQ(end_of("main")->status.code, 0);
 }
 
@@ -417,6 +420,23 @@ TEST_F(FetchingArtifacts, AStreamThatIsCutIsOrderedAgain) {
   node_->hang_up();
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_EQ(end_of("main")->status.error, "");
+}
+
+TEST_F(FetchingArtifacts, AMachineWithoutADescriptorOrSpaceIsTriedAgain) {
+  end_task();
+  wait_until([&] { return stream_ordered() != 0; });
+  last_stream_ = stream_ordered();
+  node_->say(node::StreamRefused{last_stream_,
+                                 {.code = ErrorCode::kExhausted, .what = "too many open files"}});
+
+  const auto again = next_stream();
+  EXPECT_EQ(node_->last<node::Farewell>(), nullptr) << "the node has the only copy";
+  for (const std::string& piece : pieces()) again->say(node::StreamBytes{piece});
+  again->say(node::StreamEnd{});
+
+  wait_for_farewell();
+  EXPECT_FALSE(node_->last<node::Farewell>()->keeps_artifacts);
+  EXPECT_TRUE(has_model());
 }
 
 TEST_F(FetchingArtifacts, AnOrderThatALostConnectionMayHaveSwallowedIsRepeated) {
