@@ -48,7 +48,7 @@ class Waiting(SlurmTest):
         self.muster.run("stop", "job")
 
         self.cluster.await_state(listed["id"], "CANCELLED")
-        self.assertEqual(self.muster.job("job")["phase"], "Stopped")
+        self.assertEqual(self.muster.ended("job")["phase"], "Stopped")
 
     def test_a_job_that_is_suspended_while_it_waits_leaves_slurms_queue_until_it_is_resumed(self):
         holder = self.fill()
@@ -207,10 +207,32 @@ class ActionsOfSlurm(SlurmTest):
         # Slurm counts in minutes, and checks limits every half minute.
         self.cluster.run("scontrol", "update", f"JobId={identity}", "TimeLimit=1")
 
-        self.assertNotEqual(follow.finish(bound=180), 0)
+        self.assertNotEqual(follow.finish(bound=300), 0)
         job = self.muster.job("job")
         self.assertEqual(job["phase"], "Failed")
         self.assertRegex(json.dumps(job["failure"]).lower(), "time limit|timeout")
+
+
+class SavingBeforeAPreemption(SlurmTest):
+    """Slurm leaves ranks enough time to save their work, on a busy machine, too."""
+    CLUSTER = {"settings": "KillWait=10\n"}
+
+    def test_ranks_of_srun_save_their_work_before_a_preemption(self):
+        starts, saved = self.muster.work / "starts", self.muster.work / "saved"
+        gate = self.muster.gate()
+        self.submit("job", f"trap 'sleep 0.5; echo $SLURM_PROCID >> {saved}; exit 0' TERM; echo run >> {starts}; "
+                    f"{gate.wait}", "--workers", 2, "--launch", "srun", kind="mpi")
+        self.cluster.until(lambda: starts.exists() and starts.read_text().count("run") == 2, "both ranks run")
+
+        urgent = self.fill("urgent")
+
+        self.muster.await_phase("job", "Queued")
+        self.assertEqual(sorted(saved.read_text().split()), ["0", "1"])
+        self.let_go(urgent)
+        self.cluster.until(lambda: starts.read_text().count("run") == 4, "both ranks run again")
+        gate.open(2)
+        job = self.ends_well("job")
+        self.assertEqual(job["attempt"], 2)
 
 
 class Ending(SlurmTest):

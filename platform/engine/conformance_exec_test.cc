@@ -400,6 +400,67 @@ TEST_P(ExecConformance, HandsOnlyItsThreeDescriptorsDown) {
   EXPECT_EQ(heard.output, "0\n1\n2\n3\n");  // 3: the folder that ls reads
 }
 
+/// A task without a program and without a remote shell: srun brings the ranks into its sandbox.
+class StopOfATaskWithoutAShell : public ExecConformance {
+ protected:
+  void start_empty_task() {
+    TaskPlan plan = script("");
+    plan.argv.clear();
+    plan.grace = std::chrono::hours(1);
+    const auto started = bench_->start(gang_, {plan});
+    ASSERT_TRUE(started) << started.error().to_string();
+  }
+};
+
+TEST_P(StopOfATaskWithoutAShell, WaitsForProgramsFromOutside) {
+  start_empty_task();
+  HeardExec heard;
+  begin(shell("trap 'echo heard; head -n1 > $SCRATCH/saved; exit 0' TERM; echo up; sleep " +
+              marker_ + " & wait"),
+        heard);
+  wait_for(heard, "up");
+
+  bench_->engine().stop(gang_, {"main"}, StopMode::kGraceful);
+  wait_for(heard, "heard");
+  bench_->wait_until([&] { return std::filesystem::exists(scratch_ / "saved"); });
+  // The task looks for further programs: it has seen `head` when it ends one that came after it.
+  EXPECT_EQ(run_shell("exec sleep " + marker_).status->signal, SIGTERM);
+  heard.exec->write("saved\n");
+
+  const TaskEnded end = bench_->wait_for_end("main");
+  EXPECT_EQ(end.status.signal, SIGTERM);
+  EXPECT_TRUE(end.status.stopped);
+  EXPECT_EQ(*base::read_file(scratch_ / "saved"), "saved\n");
+}
+
+TEST_P(StopOfATaskWithoutAShell, DoesNotWaitForProgramsOnATerminal) {
+  start_empty_task();
+  HeardExec heard;
+  begin(shell("trap '' TERM; echo up; sleep " + marker_, true), heard);
+  wait_for(heard, "up");
+
+  bench_->engine().stop(gang_, {"main"}, StopMode::kGraceful);
+
+  EXPECT_EQ(bench_->wait_for_end("main").status.signal, SIGTERM);
+  wait_until_none_has(marker_);
+}
+
+TEST_P(StopOfATaskWithoutAShell, EndsTheOrphansOfPrograms) {
+  start_empty_task();
+  ASSERT_EQ(run_shell("sleep " + marker_ + " < /dev/null > /dev/null 2>&1 & exit 0").status->code,
+            0);
+  ASSERT_FALSE(processes_with(marker_).empty());
+
+  bench_->engine().stop(gang_, {"main"}, StopMode::kGraceful);
+
+  EXPECT_EQ(bench_->wait_for_end("main").status.signal, SIGTERM);
+  wait_until_none_has(marker_);
+}
+
+// Some test programs have no engine for this suite.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(StopOfATaskWithoutAShell);
+INSTANTIATE_TEST_SUITE_P(Engines, StopOfATaskWithoutAShell,
+                         testing::ValuesIn(grounds_where(&Ground::is_sandbox)), ground_name);
 INSTANTIATE_TEST_SUITE_P(Engines, ExecConformance, testing::ValuesIn(grounds()), ground_name);
 
 }  // namespace

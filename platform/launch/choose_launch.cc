@@ -79,11 +79,29 @@ Result<LaunchFacts> by_srun(const Job& job, const Site& site) {
   return LaunchFacts{.by = LaunchBy::kSrun, .why = kAsked};
 }
 
+/// The MPIs read the paths of their agents and of ssh's configuration from variables, and split these
+/// at blanks. They know no quotes.
+Result<void> check_folders(const Job& job, const Site& site) {
+  if (!site.generated_folder) return {};
+  for (const Task& task : job.tasks) {
+    const std::string folder = site.generated_folder(task.name);
+    if (folder.find_first_of(" \t\n") == std::string::npos) continue;
+    return Error{.code = ErrorCode::kRefused,
+                 .what = "the folder '" + folder + "' of task '" + task.name +
+                         "' has a blank in its path, and mpirun splits paths at blanks",
+                 .advice =
+                     "run the job in a sandbox (without --sandbox none), or give the server a "
+                     "state_dir without blanks"};
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<LaunchFacts> choose_launch(const Job& job, const Site& site) {
   if (job.spec.kind != job::Kind::kMpi) return LaunchFacts{};
   if (job.spec.launch == LaunchBy::kSrun) return by_srun(job, site);
+  MUSTER_CHECK(check_folders(job, site));
   if (job.spec.launch == LaunchBy::kAgent) return by_agent(site, kAsked);
   const std::string lacks = lacks_for_ssh(job, site);
   if (job.spec.launch == LaunchBy::kSsh) return by_ssh_on_request(lacks);

@@ -157,6 +157,33 @@ TEST(ChooseLaunch, AssumesNoSshdOnTheNodesOfACluster) {
   EXPECT_EQ(choose_launch(job, site)->by, LaunchBy::kAgent);
 }
 
+TEST(ChooseLaunch, RefusesMpirunInAFolderWithABlankInItsPath) {
+  Job job{.spec = {.name = "dist", .kind = job::Kind::kMpi, .command = {"./a"}, .workers = 1}};
+  job.tasks = job::tasks_of(job.spec);
+  Site site{
+      .generated_folder = [](std::string_view task) { return "/my disk/" + std::string(task); },
+      .remote_shell = "/muster/bin/muster-rsh",
+      .srun = "/usr/bin/srun",
+      .joiner = "/opt/muster-node"};
+
+  for (const LaunchBy by : {LaunchBy::kAuto, LaunchBy::kSsh, LaunchBy::kAgent}) {
+    job.spec.launch = by;
+    const auto chosen = choose_launch(job, site);
+    ASSERT_FALSE(chosen) << to_string(by);
+    EXPECT_EQ(chosen.error().code, base::ErrorCode::kRefused);
+    EXPECT_EQ(
+        chosen.error().what,
+        "the folder '/my disk/launcher' of task 'launcher' has a blank in its path, and mpirun "
+        "splits paths at blanks");
+    EXPECT_FALSE(chosen.error().advice.empty());
+  }
+  job.spec.launch = LaunchBy::kSrun;
+  EXPECT_TRUE(choose_launch(job, site));
+  job.spec.launch = LaunchBy::kAgent;
+  site.generated_folder = [](std::string_view) { return std::string("/generated"); };
+  EXPECT_TRUE(choose_launch(job, site));
+}
+
 TEST(ChooseLaunch, ChoosesNothingForJobsWithoutALauncher) {
   const Job job{.spec = {.name = "one", .launch = LaunchBy::kSsh}};
 

@@ -1,6 +1,8 @@
-// The values that the tasks of a gang share during planning. Only for plan.cc and its parts.
+// The values that the tasks of an attempt share during planning, derived from the job and the seed:
+// the members, their addresses, their keys. Other folders use only takes_ranks().
 //
-// Values. A Gang lives as long as one plan_gang() call; its job and site must outlive it.
+// Pure. A GangContext lives as long as one call of plan_gang() or plan_growth(); its job and site
+// must outlive it.
 #pragma once
 
 #include <map>
@@ -52,11 +54,6 @@ std::vector<std::string> gpus_of(const GangContext& gang, const job::Task& task)
 
 /// Whether ranks are started in tasks of this role by a remote shell.
 bool takes_ranks(const job::JobSpec& spec, job::TaskRole role);
-
-// The values that the tasks of an attempt share, derived from the job and the seed: the members,
-// their addresses, their keys.
-//
-// Pure. Only for plan.cc, growth.cc and their parts.
 
 /// The tasks that were placed and have not left. Addresses and ports are chosen for all tasks that
 /// the job has had in this attempt, so that joining and leaving tasks do not change those of

@@ -72,7 +72,8 @@ struct Site {
 
 /// How the ranks of a job are started, and why, for people: according to the spec and to what the
 /// images have; without images, to what the machine has. kRefused: the requested way is impossible
-/// ("--launch ssh" with an image without sshd, "--launch srun" without Slurm).
+/// ("--launch ssh" with an image without sshd, "--launch srun" without Slurm, a generated folder with a
+/// blank in its path).
 base::Result<job::LaunchFacts> choose_launch(const job::Job& job, const Site& site);
 
 /// Plans the placed tasks (the program of a task: plan_task.h). An elastic gang may have fewer

@@ -1,6 +1,8 @@
-// The plan of one task of a gang, and the program that it runs.
+// The plan of one task of a gang; and the parts of a job's spec that count for the tasks of a role:
+// their image, their program, their folder and their variables.
 //
-// Pure. Only for plan.cc and growth.cc.
+// Pure. plan_task(), names_for() and reach_files() are only for plan.cc and elastic.cc; other files,
+// also of other folders, use the rest.
 #pragma once
 
 #include <map>
@@ -24,10 +26,7 @@ std::vector<std::pair<std::string, std::string>> names_for(const GangContext& ga
 /// The files with which a task reaches the others.
 std::vector<PlannedFile> reach_files(const GangContext& gang, size_t index);
 
-// The program and the folder of the tasks of a role: the job's command or the role's own, or the
-// command of the image's stand-in, and the arguments.
-//
-// Pure.
+// --- the parts of the spec for a role
 
 /// The role's part of the spec; nullptr: the job's own fields apply.
 const job::RoleSpec* role_spec(const job::JobSpec& spec, job::TaskRole role);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/text.h"
 
 namespace muster::launch {
 
@@ -48,15 +49,18 @@ std::string known_hosts(const std::vector<ShellHost>& hosts, const std::string& 
   return text;
 }
 
+// The path of a folder may contain blanks. sshd removes double quotes from all values but that of
+// ForceCommand, which it passes to a shell unchanged.
+//
 // StrictModes checks every folder above the key file; the generated folder is private already, and
 // in a sandbox its parents do not belong to the user. UsePAM would need root.
 std::string sshd_config(const std::string& folder) {
   const std::string ssh = folder + "/ssh";
-  return "HostKey " + ssh +
-         "/host_ed25519\n"
-         "AuthorizedKeysFile " +
+  return "HostKey \"" + ssh +
+         "/host_ed25519\"\n"
+         "AuthorizedKeysFile \"" +
          ssh +
-         "/authorized_keys\n"
+         "/authorized_keys\"\n"
          "AuthenticationMethods publickey\nPubkeyAuthentication yes\nPasswordAuthentication no\n"
          "KbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nPermitEmptyPasswords "
          "no\n"
@@ -69,7 +73,7 @@ std::string sshd_config(const std::string& folder) {
          "sftp-server\n"
          // Without exec, a shell would remain and receive the signals meant for its program.
          "ForceCommand exec " +
-         folder + "/session\n";
+         base::shell_quoted(folder + "/session") + "\n";
 }
 
 namespace {

@@ -23,5 +23,15 @@ TEST(SshKey, HasTheFirstPublicKeyOfRfc8032) {
             "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINdamAGCsQq31Uv+08lkBzoO4XLz2qYjJa8CGmj3B1Ea");
 }
 
+TEST(SshdConfig, QuotesPathsWithBlanks) {
+  const std::string config = sshd_config("/my disk/it's/generated");
+
+  for (const char* line : {"HostKey \"/my disk/it's/generated/ssh/host_ed25519\"\n",
+                           "AuthorizedKeysFile \"/my disk/it's/generated/ssh/authorized_keys\"\n",
+                           "ForceCommand exec '/my disk/it'\\''s/generated/session'\n"}) {
+    EXPECT_NE(config.find(line), std::string::npos) << line << config;
+  }
+}
+
 }  // namespace
 }  // namespace muster::launch

@@ -70,9 +70,4 @@ class JobTrees {
   base::Background removing_;
 };
 
-/// The disk space that a folder uses, in bytes; blocks. Follows no link and no mount. Entries that
-/// cannot be read are not counted, nor are folders nested more than some hundred deep; a file with
-/// two names is counted twice.
-int64_t disk_use(const std::filesystem::path& folder);
-
 }  // namespace muster::engine

@@ -264,7 +264,7 @@ TEST_F(WatchTest, ASilentWatchIsStartedAgain) {
   const auto first = server_.watch();
   const auto second = server_.watch();
   server_.on(kListPods, {of(first->answer()), of(second->answer())});
-  watch({.silence = milliseconds(100)});
+  watch({.silence = milliseconds(1000)});
   first->push(end_of_list(5));
   expect({"synced"});
   second->push(event("ADDED", pod("a", "u1", 6)));

@@ -184,6 +184,7 @@ class RunningExec : public std::enable_shared_from_this<RunningExec> {
       if (on_output_end && !terminal_) on_output_end(is_error);
       return false;
     }
+    (is_error ? left_of_error_ : left_of_output_) -= count;
     const auto on_output = handlers_.on_output;
     if (on_output) on_output({buffer.data(), static_cast<size_t>(count)}, is_error);
     return true;
@@ -198,19 +199,22 @@ class RunningExec : public std::enable_shared_from_this<RunningExec> {
         decode_exit({buffer.data(), static_cast<size_t>(std::max<ssize_t>(count, 0))});
     // No record: the task has ended, and the kernel has killed the program with it.
     status_ = record ? record->status : job::ExitStatus{.signal = SIGKILL};
+    left_of_output_ = bytes_in(ends_.output);
+    left_of_error_ = bytes_in(ends_.error);
     finish_if_silent();
   }
 
-  /// Finishes once all output is read. When a program has ended, its output is in the pipe. A
-  /// terminal may deliver it later, so the terminal's end is awaited, or a moment of silence.
+  /// Finishes once all output is read. When a program has ended, its output is in the pipe; one more
+  /// read finds the end of the pipe. A terminal may deliver the output later, so the terminal's end is
+  /// awaited, or a moment of silence.
   void finish_if_silent() {
     if (!status_ || paused_) return;
     if (terminal_ && ends_.output) {
       last_output_ = loop_.after(kTerminalLastWords, calling(&RunningExec::finish));
       return;
     }
-    while (!paused_ && read(ends_.output, output_, false)) continue;
-    while (!paused_ && read(ends_.error, error_, true)) continue;
+    while (!paused_ && left_of_output_ >= 0 && read(ends_.output, output_, false)) continue;
+    while (!paused_ && left_of_error_ >= 0 && read(ends_.error, error_, true)) continue;
     if (!paused_) finish();
   }
 
@@ -248,6 +252,10 @@ class RunningExec : public std::enable_shared_from_this<RunningExec> {
   bool input_closed_ = false;
   bool paused_ = false;
   std::optional<job::ExitStatus> status_;
+  /// Bytes in the pipes that the ended program has written, and that are not read yet. Negative: bytes
+  /// of another process were read, too.
+  int64_t left_of_output_ = 0;
+  int64_t left_of_error_ = 0;
   // After ends_, so that the interests are destroyed first.
   base::EventLoop::Interest control_;
   base::EventLoop::Interest output_;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "base/test_port.h"
 #include "base/text.h"
 #include "engine/rsh/connection.h"
 #include "engine/rsh/ends.h"
@@ -124,17 +125,14 @@ TEST_F(Rsh, RunsNothingForAnotherKey) {
 }
 
 TEST_F(Rsh, ReportsAnUnusableHost) {
-  int port = 0;
-  {
-    const base::UniqueFd nobody = listen_anywhere(port);
-  }
+  const base::HeldPort port;
   inetd_.write("other/rsh/key", std::string(64, 'a') + "\n");
-  inetd_.write("other/rsh/hosts", "gone 127.0.0.1 " + std::to_string(port) + "\n");
+  inetd_.write("other/rsh/hosts", "gone 127.0.0.1 " + std::to_string(port.number()) + "\n");
 
   EXPECT_EQ(sh("$RSH w7 true 2>&1; echo $?").output,
             "muster-rsh: this job has no host 'w7'; its hosts are w0, w1\n255\n");
   EXPECT_EQ(sh("MUSTER_GENERATED=$PWD/other $RSH gone true 2>&1").output,
-            "muster-rsh: gone: cannot connect to 127.0.0.1:" + std::to_string(port) +
+            "muster-rsh: gone: cannot connect to 127.0.0.1:" + std::to_string(port.number()) +
                 ": Connection refused\n");
   EXPECT_EQ(
       sh("unset MUSTER_GENERATED; $RSH w0 true 2>&1").output,

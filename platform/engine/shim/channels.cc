@@ -57,6 +57,11 @@ Result<Pair> make_control() {
   return Pair{.here = UniqueFd(ends[0]), .there = UniqueFd(ends[1])};
 }
 
+int64_t bytes_in(const UniqueFd& pipe) {
+  int held = 0;
+  return ::ioctl(pipe.get(), FIONREAD, &held) == 0 ? held : 0;
+}
+
 Result<UniqueFd> in_memory_file(std::string_view content) {
   UniqueFd file(::memfd_create("plan", MFD_CLOEXEC));
   if (!file) return base::system_error("cannot make a file in memory", errno);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,10 @@ base::Result<Pair> make_output_pipe();
 base::Result<Pair> make_input_pipe();
 /// A socket pair (SOCK_SEQPACKET): each message arrives whole.
 base::Result<Pair> make_control();
+
+/// The number of bytes in a pipe. For the output of a program that has ended: what comes after them is
+/// from a process that the program has left behind, which may write without end.
+int64_t bytes_in(const base::UniqueFd& pipe);
 
 /// A file without a name, positioned at its beginning. For secrets, which must not be in argv.
 base::Result<base::UniqueFd> in_memory_file(std::string_view content);

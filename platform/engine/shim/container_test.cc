@@ -74,6 +74,45 @@ TEST_F(ShimInContainer, AStopLeavesTheGracePeriod) {
   EXPECT_EQ(output_in(bytes_of(records, FollowKind::kLog)), "bye\n");
 }
 
+// The folders imitate control groups; the kernel's file for CPUs is missing.
+TEST_F(ShimInContainer, ATaskWhoseCpusCannotBeBoundKeepsItsOtherGroups) {
+  const auto group = [&](const std::string& name, const std::string& file) {
+    std::filesystem::create_directories(folder_ / name / "task");
+    for (const char* procs : {"cgroup.procs", "task/cgroup.procs", "task/pids.max"}) {
+      EXPECT_TRUE(base::write_new_file(folder_ / name / procs, ""));
+    }
+    return TaskGroup{.folder = (folder_ / name / "task").string(),
+                     .home = (folder_ / name).string(),
+                     .settings = {{file, "7"}}};
+  };
+  ShimPlan plan = script("true");
+  plan.inner.limits.groups = {group("pids", "pids.max"), group("cpuset", "cpuset.cpus")};
+
+  const auto records = start(plan).until(FollowKind::kExit);
+
+  const std::string log = output_in(bytes_of(records, FollowKind::kLog), job::LogStream::kNotice);
+  EXPECT_NE(log.find("no control group binds this task to its CPUs: "), std::string::npos) << log;
+  EXPECT_EQ(log.find("Muster measures it"), std::string::npos) << log;
+  EXPECT_EQ(*base::read_file(folder_ / "pids/task/cgroup.procs"), "0");
+  EXPECT_EQ(*base::read_file(folder_ / "cpuset/task/cgroup.procs"), "");
+}
+
+TEST_F(ShimInContainer, ATaskWhoseFoldersAreNestedTooDeepIsKilledForThat) {
+  const std::filesystem::path scratch = folder_ / "scratch";
+  std::filesystem::path deepest = scratch;
+  for (int depth = 0; depth < 257; ++depth) deepest /= "d";
+  std::filesystem::create_directories(deepest);
+  ShimPlan plan = script("sleep 1000");
+  plan.inner.limits.scratch_bytes = 1 << 30;
+  plan.inner.limits.scratch = {scratch.string()};
+
+  const auto records = start(plan).until(FollowKind::kExit);
+
+  const std::string log = output_in(bytes_of(records, FollowKind::kLog), job::LogStream::kNotice);
+  EXPECT_NE(log.find("folders in $TMPDIR are nested more than 256 deep"), std::string::npos) << log;
+  EXPECT_EQ(end_in(records).limit, (job::LimitReached{job::Limit::kScratch, 1 << 30, 0}));
+}
+
 TEST_F(ShimInContainer, AKillEndsAllProcesses) {
   FollowStream stream = start(script("trap '' TERM HUP; echo up; sleep 1000 & wait"));
   stream.until(FollowKind::kLog);

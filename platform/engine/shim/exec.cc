@@ -155,6 +155,8 @@ Result<base::Child> start_in_task(const InnerPlan& plan) {
   MUSTER_CHECK(TaskGroups(plan.limits.groups).enter());
   if (plan.own_process_tree) MUSTER_CHECK(enter_task(kExecTask));
   MUSTER_CHECK(set_resource_limits(plan.limits));
+  // The task itself runs without these, too; its log has the reason.
+  [[maybe_unused]] const auto placed = set_cpus_and_niceness(plan.limits);
   if (plan.account) MUSTER_CHECK(take_ids(*plan.account));
   if (!plan.filter.empty()) MUSTER_CHECK(filter_system_calls(plan.filter));
   if (::chdir(plan.folder.c_str()) != 0) {

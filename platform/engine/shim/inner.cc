@@ -26,6 +26,7 @@
 #include "engine/shim/mpi_question.h"
 #include "engine/shim/plan.h"
 #include "engine/shim/process_tree.h"
+#include "engine/shim/process_usage.h"
 #include "engine/shim/quick_acks.h"
 #include "engine/shim/ranks.h"
 #include "engine/shim/task_account.h"
@@ -81,8 +82,9 @@ class Inner {
     const bool has_users = plan_.account && plan_.account->has_namespace();
     if (plan_.account) MUSTER_CHECK(make_own_places(*plan_.account));
     if (has_users) MUSTER_CHECK(make_own_users(kInnerControl));
-    const auto limited = set_resource_limits(plan_.limits);
-    if (!limited) dprintf(STDERR_FILENO, "muster: %s\n", limited.error().what.c_str());
+    MUSTER_CHECK(set_resource_limits(plan_.limits));
+    const auto placed = set_cpus_and_niceness(plan_.limits);
+    if (!placed) dprintf(STDERR_FILENO, "muster: %s\n", placed.error().what.c_str());
     if (!plan_.account) return {};
     MUSTER_CHECK(take_ids(*plan_.account));
     // The kernel has forgotten it with the change of ids: bubblewrap --die-with-parent.
@@ -236,14 +238,30 @@ class Inner {
 
   /// Stops a task without a program of its own: sends SIGTERM to the programs that run in it. The
   /// task ends when the programs have ended, and the remote shells, which pass on their last
-  /// output. A remote shell may be about to start another program, so this is called again and
-  /// again.
+  /// output. Another program may be about to start, so this is called again and again.
   void leave() {
     const bool has_children = ::waitpid(-1, nullptr, WNOHANG) >= 0;
-    if (!has_children) return finish({.signal = SIGTERM, .stopped = true});
-    for (const pid_t pid : reached_programs(plan_.ssh_command.front())) {
-      if (signalled_.insert(pid).second) ::kill(pid, SIGTERM);
+    const std::vector<pid_t> programs = programs_to_end();
+    if (!has_children && programs.empty()) return finish({.signal = SIGTERM, .stopped = true});
+    // A signalled program may start others to save its work: these, and those that they start, get
+    // no signal.
+    std::set<pid_t> warned = signalled_;
+    for (const pid_t pid : programs) {
+      if (!signalled_.insert(pid).second) continue;
+      const auto stat = parse_stat(read_proc_file("/proc/" + std::to_string(pid) + "/stat"));
+      if (stat && warned.contains(stat->second.parent)) {
+        warned.insert(pid);
+      } else {
+        ::kill(pid, SIGTERM);
+      }
     }
+  }
+
+  /// Without a remote shell, ranks come into the sandbox from outside (srun): they are not below this
+  /// process. Without a sandbox, ranks of srun are not found, and the task does not wait for them.
+  std::vector<pid_t> programs_to_end() const {
+    if (!plan_.ssh_command.empty()) return reached_programs(plan_.ssh_command.front());
+    return plan_.own_process_tree ? others_in_namespace() : reached_programs("");
   }
 
   void reap() {

@@ -3,10 +3,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "engine/disk_use.h"
 #include "engine/shim/channels.h"
 #include "engine/shim/process_tree.h"
 #include "engine/shim/process_usage.h"
@@ -22,6 +24,8 @@ constexpr std::chrono::milliseconds kProcessPause{100};
 constexpr std::chrono::milliseconds kScratchPause{1000};
 // Where memory is close to its limit, a look must not come late.
 constexpr int kRestWhileNearLimit = 5;
+// With kRestForWork, a task with very many files could write for minutes without being measured.
+constexpr int kRestForScratch = 5;
 
 /// The value of a line such as "RssAnon:      124 kB" in /proc/PID/status, in bytes.
 int64_t bytes_behind(std::string_view name, std::string_view status) {
@@ -43,45 +47,51 @@ int64_t share_of_memory(const fs::path& process) {
   return bytes_behind("Pss_Anon:", shares) + bytes_behind("Pss_Shmem:", shares);
 }
 
-int64_t bytes_on_disk(const struct stat& facts) {
-  return int64_t{512} * facts.st_blocks;
-}
+/// A file that processes of the task have open.
+struct OpenFile {
+  int64_t bytes = 0;  ///< on its disk
+  bool is_deleted = false;
+  fs::path process;  ///< the folder in /proc of a process that has it open
+  std::string descriptor;
+};
 
-/// The disk space of the files in a folder; adds the disks that the folder lies on. A file that is
-/// removed meanwhile counts as 0.
-int64_t size_of_folder(const fs::path& folder, std::set<dev_t>& disks) {
-  int64_t bytes = 0;
+/// Adds the files on these disks that a process has open.
+void add_open_files(const fs::path& process, const std::set<dev_t>& disks,
+                    std::map<FileId, OpenFile>& files) {
   std::error_code error;
-  struct stat facts{};
-  if (::stat(folder.c_str(), &facts) == 0) disks.insert(facts.st_dev);
-  fs::recursive_directory_iterator entries(folder, fs::directory_options::skip_permission_denied,
-                                           error);
-  for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
-    if (::lstat(entries->path().c_str(), &facts) == 0) bytes += bytes_on_disk(facts);
-  }
-  return bytes;
-}
-
-/// The disk space of the deleted files that a process has open, without files that were counted
-/// before. `descriptors`: its folder fd.
-int64_t size_of_deleted(const fs::path& descriptors, const std::set<dev_t>& disks,
-                        std::set<std::pair<dev_t, ino_t>>& counted) {
-  int64_t bytes = 0;
-  std::error_code error;
-  fs::directory_iterator entries(descriptors, error);
+  fs::directory_iterator entries(process / "fd", error);
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
     struct stat facts{};
     if (::stat(entries->path().c_str(), &facts) != 0) continue;
-    const bool is_deleted =
-        S_ISREG(facts.st_mode) && facts.st_nlink == 0 && disks.contains(facts.st_dev);
-    if (is_deleted && counted.insert({facts.st_dev, facts.st_ino}).second) {
-      bytes += bytes_on_disk(facts);
-    }
+    if (!S_ISREG(facts.st_mode) || !disks.contains(facts.st_dev)) continue;
+    files.insert({{facts.st_dev, facts.st_ino},
+                  {.bytes = int64_t{512} * facts.st_blocks,
+                   .is_deleted = facts.st_nlink == 0,
+                   .process = process,
+                   .descriptor = entries->path().filename().string()}});
   }
-  return bytes;
 }
 
-/// Measuring takes at most a fiftieth of a CPU, or a `rest`-th.
+/// Whether the file lies below one of these folders. Its path is the one that its process sees,
+/// which may have mounts of its own.
+bool lies_below(const std::set<FileId>& folders, const OpenFile& file) {
+  std::error_code error;
+  const fs::path path = fs::read_symlink(file.process / "fd" / file.descriptor, error);
+  // The kernel returns no path of more than 4,096 bytes. Programs have such paths only to hide files.
+  if (error == std::errc::filename_too_long) return true;
+  if (error || !path.is_absolute()) return false;
+  for (fs::path folder = path.parent_path(); folder.has_relative_path();
+       folder = folder.parent_path()) {
+    struct stat facts{};
+    const fs::path seen_from_here = file.process / "root" / folder.relative_path();
+    if (::stat(seen_from_here.c_str(), &facts) != 0) continue;
+    if (folders.contains({facts.st_dev, facts.st_ino})) return true;
+  }
+  return false;
+}
+
+/// The pause is `rest` times as long as the measurement, or longer: measuring takes at most a
+/// `rest`-th of a CPU.
 LimitWatch::Steady::time_point next_look(LimitWatch::Steady::time_point begin,
                                          std::chrono::milliseconds pause, int rest = kRestForWork) {
   const auto end = LimitWatch::Steady::now();
@@ -124,8 +134,9 @@ std::optional<job::LimitReached> LimitWatch::look() {
         next_look(now, kProcessPause, measures_shares_ ? kRestWhileNearLimit : kRestForWork);
   }
   if (!excess && scratch_due_ && *scratch_due_ <= now) {
+    const auto begin = Steady::now();
     excess = look_at_scratch();
-    scratch_due_ = next_look(Steady::now(), kScratchPause);
+    scratch_due_ = next_look(begin, kScratchPause, kRestForScratch);
   }
   if (!excess && forks_due_ && *forks_due_ <= now) {
     excess = forks_.look(processes_, measured_processes_);
@@ -171,18 +182,37 @@ std::optional<job::LimitReached> LimitWatch::processes_reached() const {
                            .peak = std::min(peak, limits_.processes)};
 }
 
+// The open files are listed first: a file that is closed or deleted during the measurement is counted
+// once.
 std::optional<job::LimitReached> LimitWatch::look_at_scratch() {
+  std::set<FileId> folders;
   std::set<dev_t> disks;
-  int64_t bytes = 0;
-  for (const std::string& folder : limits_.scratch) bytes += size_of_folder(folder, disks);
-  std::set<std::pair<dev_t, ino_t>> deleted;
-  for (const TaskProcesses::Process& process : processes_.find()) {
-    bytes +=
-        size_of_deleted(processes_.proc() / std::to_string(process.pid) / "fd", disks, deleted);
+  for (const std::string& folder : limits_.scratch) {
+    struct stat facts{};
+    if (::stat(folder.c_str(), &facts) != 0) continue;
+    folders.insert({facts.st_dev, facts.st_ino});
+    disks.insert(facts.st_dev);
   }
-  if (bytes <= limits_.scratch_bytes) return std::nullopt;
+  std::map<FileId, OpenFile> open;
+  for (const TaskProcesses::Process& process : processes_.find()) {
+    add_open_files(processes_.proc() / std::to_string(process.pid), disks, open);
+  }
+  int64_t bytes = 0;
+  bool is_too_deep = false;
+  for (const std::string& folder : limits_.scratch) {
+    const DiskUse use = disk_use(folder, [&](const FileId& met) { open.erase(met); });
+    bytes += use.bytes;
+    is_too_deep = is_too_deep || use.is_too_deep;
+  }
+  for (const auto& [id, file] : open) {
+    if (file.is_deleted || lies_below(folders, file)) bytes += file.bytes;
+  }
+  is_scratch_too_deep_ = is_too_deep;
+  const bool is_above = bytes > limits_.scratch_bytes;
+  if (!is_above && !is_too_deep) return std::nullopt;
+  // The use of folders that are nested too deep is unknown.
   return job::LimitReached{
-      .limit = job::Limit::kScratch, .bound = limits_.scratch_bytes, .peak = bytes};
+      .limit = job::Limit::kScratch, .bound = limits_.scratch_bytes, .peak = is_above ? bytes : 0};
 }
 
 }  // namespace muster::engine

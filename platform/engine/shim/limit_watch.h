@@ -7,7 +7,9 @@
 // kernel a hundred times longer. Between two measurements a task can exceed its limit: by 80 MiB if
 // it allocates 1 GiB a second.
 //
-// Files that a task has deleted and keeps open count towards its scratch folders.
+// Files that a task keeps open count towards its scratch folders even if it has deleted them, or has
+// closed the folder that they are in to this process. Folders that are nested so deep that their files
+// cannot be counted exceed the limit.
 //
 // Owned and called by the thread that polls.
 #pragma once
@@ -43,6 +45,9 @@ class LimitWatch {
   std::optional<job::LimitReached> look();
 
   int64_t memory_peak() const { return memory_peak_; }
+  /// Whether the last measurement has met folders in the scratch folders that are nested too deep to
+  /// be measured.
+  bool is_scratch_too_deep() const { return is_scratch_too_deep_; }
   /// The limit of processes, if the task was seen to have as many as it may have. For a task that has
   /// failed: the kernel has most likely refused it more.
   std::optional<job::LimitReached> processes_reached() const;
@@ -57,7 +62,8 @@ class LimitWatch {
   TaskProcesses processes_;
   ForkWatch forks_;
   int64_t memory_peak_ = 0;
-  bool measures_shares_ = false;    ///< the quick figure for memory exceeds the limit
+  bool measures_shares_ = false;  ///< the quick figure for memory exceeds the limit
+  bool is_scratch_too_deep_ = false;
   int64_t measured_processes_ = 0;  ///< processes and threads, at the last measurement
   int64_t processes_peak_ = 0;
   std::optional<Steady::time_point> processes_due_;

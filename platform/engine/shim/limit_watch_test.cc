@@ -2,11 +2,20 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/files.h"
 #include "base/test_folder.h"
@@ -234,6 +243,102 @@ TEST_F(LimitWatchTest, CountsFilesWithoutANameThatAreOpenOnce) {
 
   EXPECT_EQ(look({.scratch_bytes = 300'000, .scratch = {folder}}), std::nullopt);
   EXPECT_NE(look({.scratch_bytes = 100'000, .scratch = {folder}}), std::nullopt);
+}
+
+TEST_F(LimitWatchTest, CountsFilesWhosePathsAreTooLongForTheKernel) {
+  const base::TestFolder scratch;
+  const std::string name(200, 'n');
+  base::UniqueFd folder(::open(scratch.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (int depth = 0; depth < 25; ++depth) {
+    ASSERT_EQ(::mkdirat(folder.get(), name.c_str(), 0700), 0);
+    folder =
+        base::UniqueFd(::openat(folder.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  }
+  const base::UniqueFd file(::openat(folder.get(), "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_TRUE(base::write_all(file.get(), std::string(4'000'000, 'x')));
+
+  const auto excess = look({.scratch_bytes = 3'000'000, .scratch = {scratch.path().string()}});
+
+  ASSERT_TRUE(excess);
+  EXPECT_GE(excess->peak, 4'000'000);
+}
+
+TEST_F(LimitWatchTest, FoldersNestedTooDeepExceedTheLimit) {
+  const base::TestFolder scratch;
+  const TaskLimits limits{.scratch_bytes = 1 << 30, .scratch = {scratch.path().string()}};
+  fs::path folder = scratch.path();
+  for (int depth = 0; depth < 256; ++depth) folder /= "d";
+  fs::create_directories(folder);
+  LimitWatch shallow(limits, 1, fs::path(proc_));
+  EXPECT_EQ(shallow.look(), std::nullopt);
+  EXPECT_FALSE(shallow.is_scratch_too_deep());
+  fs::create_directory(folder / "d");
+
+  LimitWatch deep(limits, 1, fs::path(proc_));
+  EXPECT_EQ(deep.look(), (job::LimitReached{job::Limit::kScratch, 1 << 30, 0}));
+  EXPECT_TRUE(deep.is_scratch_too_deep());
+}
+
+TEST_F(LimitWatchTest, CountsNoMountsInScratchFolders) {
+  const base::TestFolder scratch;
+  fs::create_directory(scratch / "mount");
+  const TaskLimits limits{.scratch_bytes = 1'000'000, .scratch = {scratch.path().string()}};
+  constexpr int kMayNotMount = 77;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const fs::path file = scratch / "mount/file";
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", file.parent_path().c_str(), "tmpfs", 0, nullptr) != 0) {
+      ::_exit(kMayNotMount);
+    }
+    const bool is_written{base::write_new_file(file, std::string(4'000'000, 'x'))};
+    ::_exit(is_written && !look(limits) ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kMayNotMount) GTEST_SKIP() << "may not mount";
+  EXPECT_EQ(status, 0);
+}
+
+/// While it lives, this thread has no right to pass over the modes of files, whatever its account.
+class WithoutRightsOverFiles {
+ public:
+  WithoutRightsOverFiles() {
+    EXPECT_EQ(::syscall(SYS_capget, &header_, before_.data()), 0);
+    auto fewer = before_;
+    fewer[0].effective &= ~(1U << CAP_DAC_OVERRIDE | 1U << CAP_DAC_READ_SEARCH);
+    EXPECT_EQ(::syscall(SYS_capset, &header_, fewer.data()), 0);
+  }
+  ~WithoutRightsOverFiles() { EXPECT_EQ(::syscall(SYS_capset, &header_, before_.data()), 0); }
+  WithoutRightsOverFiles(const WithoutRightsOverFiles&) = delete;
+  WithoutRightsOverFiles& operator=(const WithoutRightsOverFiles&) = delete;
+
+ private:
+  __user_cap_header_struct header_{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> before_{};
+};
+
+TEST_F(LimitWatchTest, CountsOpenFilesInFoldersThatItMayNotRead) {
+  const base::TestFolder scratch;
+  const base::TestFolder elsewhere;
+  fs::create_directory(scratch / "closed");
+  std::vector<base::UniqueFd> files;
+  for (const fs::path& path : {scratch / "closed/file", elsewhere / "file"}) {
+    files.emplace_back(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    ASSERT_TRUE(base::write_all(files.back().get(), std::string(4'000'000, 'x')));
+  }
+  // Process 12 is this process.
+  fs::create_directory_symlink("/proc/self/fd", proc_ / "12/fd");
+  fs::create_directory_symlink("/proc/self/root", proc_ / "12/root");
+  fs::permissions(scratch / "closed", fs::perms::none);
+  const std::string folder = scratch.path().string();
+  {
+    const WithoutRightsOverFiles lacking;
+    EXPECT_NE(look({.scratch_bytes = 3'000'000, .scratch = {folder}}), std::nullopt);
+    EXPECT_EQ(look({.scratch_bytes = 6'000'000, .scratch = {folder}}), std::nullopt);
+  }
+  fs::permissions(scratch / "closed", fs::perms::owner_all);
 }
 
 TEST(LimitWatch, WithoutLimitsMeasuresNothing) {

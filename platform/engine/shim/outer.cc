@@ -1,7 +1,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -167,12 +166,25 @@ class Outer {
     return {};
   }
 
-  /// If the groups cannot be made, the task is measured instead.
-  void enter_groups() {
+  Result<void> make_and_enter_groups() {
     groups_ = TaskGroups(plan_.inner.limits.groups);
-    auto entered = groups_.make();
-    if (entered) entered = groups_.enter();
+    MUSTER_CHECK(groups_.make());
+    return groups_.enter();
+  }
+
+  /// If no group can bind the task to its CPUs, for example because one of them is offline, the groups
+  /// enforce the other limits. If the groups cannot be made, the task is measured instead.
+  void enter_groups() {
+    auto entered = make_and_enter_groups();
     if (entered) return;
+    const std::string why = entered.error().what;
+    if (auto others = without_cpus(plan_.inner.limits.groups);
+        others != plan_.inner.limits.groups) {
+      remove_groups();
+      plan_.inner.limits.groups = std::move(others);
+      entered = make_and_enter_groups();
+      if (entered) return log_->notice("no control group binds this task to its CPUs: " + why);
+    }
     log_->notice("cannot use control groups for this task; Muster measures it instead: " +
                  entered.error().what);
     remove_groups();
@@ -290,6 +302,10 @@ class Outer {
   void check_limits() {
     excess_ = watch_.look();
     if (!excess_) return;
+    if (watch_.is_scratch_too_deep()) {
+      log_->notice(
+          "folders in $TMPDIR are nested more than 256 deep, so their size cannot be measured");
+    }
     log_->notice("the task " + job::explain({.signal = SIGKILL, .limit = excess_}));
     kill();
   }
@@ -382,9 +398,7 @@ class Outer {
   /// in the pipes, before whatever another program prints from now on.
   void leave_output() {
     for (Source& source : sources_) {
-      int held = 0;
-      if (::ioctl(source.descriptor.get(), FIONREAD, &held) != 0) held = 0;
-      for (auto left = static_cast<int64_t>(held); left > 0;) {
+      for (int64_t left = bytes_in(source.descriptor); left > 0;) {
         const size_t copied = copy(source);
         if (copied == 0) break;
         left -= static_cast<int64_t>(copied);

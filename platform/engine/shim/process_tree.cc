@@ -243,6 +243,10 @@ std::string_view kernel_name_of(std::string_view program) {
   return program.substr(program.rfind('/') + 1).substr(0, kKeptOfName);
 }
 
+std::string stat_of(pid_t pid) {
+  return read_proc_file("/proc/" + std::to_string(pid) + "/stat");
+}
+
 bool lives(std::string_view stat) {
   const size_t bracket = stat.rfind(')');
   return bracket != std::string_view::npos && !stat.substr(bracket).starts_with(") Z");
@@ -255,11 +259,21 @@ bool lives(std::string_view stat) {
 std::vector<pid_t> reached_programs(std::string_view shell) {
   std::vector<pid_t> programs;
   for (const pid_t pid : descendants_of(::getpid())) {
-    const std::string stat = read_proc_file("/proc/" + std::to_string(pid) + "/stat");
-    if (lives(stat) && !name_in_stat(stat).starts_with(kernel_name_of(shell)))
-      programs.push_back(pid);
+    const std::string stat = stat_of(pid);
+    const bool is_shell = !shell.empty() && name_in_stat(stat).starts_with(kernel_name_of(shell));
+    if (lives(stat) && !is_shell) programs.push_back(pid);
   }
   return programs;
+}
+
+std::vector<pid_t> others_in_namespace() {
+  std::vector<pid_t> others = all_processes();
+  std::erase_if(others, [](pid_t pid) {
+    const std::string stat = stat_of(pid);
+    const auto read = parse_stat(stat);
+    return pid == ::getpid() || !lives(stat) || (read && read->second.terminal != 0);
+  });
+  return others;
 }
 
 }  // namespace muster::engine

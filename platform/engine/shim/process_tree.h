@@ -84,7 +84,13 @@ base::Result<pid_t> inner_half_of(pid_t shim);
 
 /// The programs that users and launchers run in the task through its remote shell, mostly ranks:
 /// all processes below this one that are alive, except those of the remote shell itself. `shell`:
-/// the program of the remote shell, sshd or Muster's own.
+/// the program of the remote shell, sshd or Muster's own; empty: the task has none.
 std::vector<pid_t> reached_programs(std::string_view shell);
+
+/// All processes of this process's PID namespace that are alive, except this process. Those that
+/// another process brought in (exec.h) are not below this one. Processes with a controlling terminal
+/// are left out: they belong to a session of a user (`muster exec -it`), whose shell ignores SIGTERM.
+/// REQUIRES: /proc is that of the namespace.
+std::vector<pid_t> others_in_namespace();
 
 }  // namespace muster::engine

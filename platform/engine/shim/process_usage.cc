@@ -69,7 +69,9 @@ std::optional<std::pair<ProcessKey, ProcessState>> parse_stat(std::string_view t
   };
   skip(1);  // the state
   state.parent = static_cast<pid_t>(take_number(rest));
-  skip(9);
+  skip(2);
+  state.terminal = take_number(rest);
+  skip(6);
   state.own_ticks = take_number(rest);
   state.system_ticks = take_number(rest);
   state.own_ticks += state.system_ticks;

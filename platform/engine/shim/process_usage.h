@@ -50,6 +50,7 @@ struct ProcessState {
   uint64_t reaped_ticks = 0;  ///< CPU time of the children that it has reaped, and of theirs
   uint64_t threads = 1;
   uint64_t resident_pages = 0;
+  uint64_t terminal = 0;  ///< the device number of its controlling terminal; 0: it has none
 
   bool operator==(const ProcessState&) const = default;
 };

@@ -18,7 +18,7 @@ constexpr int64_t kKiB = 1024;
 
 TEST(ParseStat, CountsFieldsAfterANameWithBlanksAndBrackets) {
   const auto read = parse_stat(
-      "42 (a ) b (c) R 7 42 42 0 -1 4194304 100 200 0 0 11 22 33 44 20 0 5 0 12345 1000000 321 "
+      "42 (a ) b (c) R 7 42 42 34816 42 4194304 100 200 0 0 11 22 33 44 20 0 5 0 12345 1000000 321 "
       "18446744073709551615 1 1\n");
 
   ASSERT_TRUE(read);
@@ -28,7 +28,8 @@ TEST(ParseStat, CountsFieldsAfterANameWithBlanksAndBrackets) {
                                         .system_ticks = 22,
                                         .reaped_ticks = 77,
                                         .threads = 5,
-                                        .resident_pages = 321}));
+                                        .resident_pages = 321,
+                                        .terminal = 34816}));
 }
 
 TEST(ParseStat, RejectsTruncatedText) {

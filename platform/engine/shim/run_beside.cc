@@ -418,6 +418,7 @@ class Relay {
       if (!terminal_) link_.send(RunOutputEnd{.is_error = is_error});
       return false;
     }
+    left_[is_error ? 1 : 0] -= count;
     link_.send(
         AttachOutput{.bytes = {buffer.data(), static_cast<size_t>(count)}, .is_error = is_error});
     if (silent_at_) silent_at_ = Steady::now() + kTerminalLastWords;
@@ -432,17 +433,20 @@ class Relay {
         decode_exit({buffer.data(), static_cast<size_t>(std::max<ssize_t>(count, 0))});
     // No record: the task has ended, and the kernel has killed the program with it.
     status_ = record ? record->status : job::ExitStatus{.signal = SIGKILL};
+    left_ = {bytes_in(ends_.output), bytes_in(ends_.error)};
     if (terminal_) silent_at_ = Steady::now() + kTerminalLastWords;
   }
 
   /// The program has ended, and all of its output was sent. A process that it has left behind may
-  /// keep a pipe open; the program's own output is in the pipe by then.
+  /// keep a pipe open and write to it; the program's own output is in the pipe by then. One more read
+  /// finds the end of the pipe.
   bool has_sent_all() {
     if (!status_) return false;
     if (terminal_) return !ends_.output || (link_.has_room() && Steady::now() >= *silent_at_);
     for (const bool is_error : {false, true}) {
       UniqueFd& fd = is_error ? ends_.error : ends_.output;
-      while (fd && link_.has_room() && read(fd, is_error)) continue;
+      const int64_t& left = left_[is_error ? 1 : 0];
+      while (fd && left >= 0 && link_.has_room() && read(fd, is_error)) continue;
     }
     return link_.has_room();
   }
@@ -457,6 +461,9 @@ class Relay {
   std::string input_;
   bool input_ends_ = false;
   std::optional<job::ExitStatus> status_;
+  /// Bytes in the pipes (output, error output) that the ended program has written, and that are not
+  /// read yet. Negative: bytes of another process were read, too.
+  std::array<int64_t, 2> left_{};
   std::optional<Steady::time_point> silent_at_;  ///< when the terminal of an ended program is done
 };
 

@@ -249,6 +249,47 @@ TEST_F(RunBeside, UnreadOutputBlocksTheProgram) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "done"));
 }
 
+/// Writes to the output of another program until this is destroyed.
+class BusyWriter {
+ public:
+  explicit BusyWriter(const std::string& program) {
+    auto child = base::spawn({.argv = {"sh", "-c", "exec yes > /proc/" + program + "/fd/1"},
+                              .environment = base::current_environment(),
+                              .descriptors = {{2, 2}},
+                              .new_session = true});
+    EXPECT_TRUE(child);
+    child_ = *std::move(child);
+  }
+  ~BusyWriter() {
+    [[maybe_unused]] const auto sent = base::send_signal(child_.pidfd, SIGKILL);
+    [[maybe_unused]] const auto ended = base::wait_for(child_);
+  }
+
+ private:
+  base::Child child_;
+};
+
+TEST_F(RunBeside, EndsAlthoughAnotherProcessWritesWithoutEnd) {
+  Caller caller("--run", task());
+  caller.say(shell("echo $$; read x; exit 3"));
+  ASSERT_TRUE(caller.begins());
+  caller.await("\n");
+  const BusyWriter writer(caller.output.substr(0, caller.output.find('\n')));
+  caller.await("y\n");
+  caller.say(AttachInput{"\n"});
+
+  constexpr size_t kWithoutEnd = size_t{1} << 30;
+  size_t bytes = 0;
+  std::optional<job::ExitStatus> end;
+  while (!end && bytes < kWithoutEnd) {
+    const auto message = caller.next();
+    ASSERT_TRUE(message);
+    if (const auto* text = std::get_if<AttachOutput>(&*message)) bytes += text->bytes.size();
+    if (const auto* ended = std::get_if<RunEnded>(&*message)) end = ended->record.status;
+  }
+  EXPECT_EQ(end, job::ExitStatus{.code = 3});
+}
+
 TEST_F(RunBeside, AHangUpEndsTheProgramAndItsChildren) {
   const std::string pid_file = (folder_ / "pid").string();
   base::UniqueFd below;

@@ -46,16 +46,39 @@ Result<void> bind_to(const std::vector<int>& cpus) {
   return base::system_error("cannot bind the task to its CPUs", errno);
 }
 
+/// Settings of parent folders only prepare the group.
+bool sets_nothing(const TaskGroup& group) {
+  return std::none_of(group.settings.begin(), group.settings.end(),
+                      [](const auto& setting) { return !setting.first.starts_with("../"); });
+}
+
+bool is_for_cpus(const std::string& file) {
+  return file.starts_with("cpuset.") || file.find("/cpuset.") != std::string::npos;
+}
+
 }  // namespace
 
+std::vector<TaskGroup> without_cpus(std::vector<TaskGroup> groups) {
+  for (TaskGroup& group : groups) {
+    std::erase_if(group.settings, [](const auto& setting) { return is_for_cpus(setting.first); });
+  }
+  std::erase_if(groups, sets_nothing);
+  return groups;
+}
+
 Result<void> set_resource_limits(const TaskLimits& limits) {
-  MUSTER_CHECK(bind_to(limits.cpus));
   MUSTER_CHECK(limit_resource(RLIMIT_NOFILE, limits.open_files, "open files"));
   MUSTER_CHECK(limit_resource(RLIMIT_FSIZE, limits.file_bytes, "file sizes"));
-  if (limits.niceness > 0 && ::setpriority(PRIO_PROCESS, 0, limits.niceness) != 0) {
-    return base::system_error("cannot set the nice value of the task", errno);
-  }
   return limit_resource(RLIMIT_NPROC, limits.user_processes, "processes");
+}
+
+Result<void> set_cpus_and_niceness(const TaskLimits& limits) {
+  Result<void> lowered;
+  if (limits.niceness > 0 && ::setpriority(PRIO_PROCESS, 0, limits.niceness) != 0) {
+    lowered = base::system_error("cannot set the nice value of the task", errno);
+  }
+  auto bound = bind_to(limits.cpus);
+  return lowered ? bound : lowered;
 }
 
 }  // namespace muster::engine

@@ -77,9 +77,18 @@ struct TaskLimits {
   bool operator==(const TaskLimits&) const = default;
 };
 
-/// Sets the resource limits (setrlimit), the nice value and the CPUs of this process, which its
-/// children inherit. A process may choose other CPUs unless a control group binds it. REQUIRES: with
-/// `user_processes`, this process is in the user namespace of the task.
+/// The groups without the settings that bind the task to its CPUs, and without the groups that have
+/// no other settings. Pure.
+std::vector<TaskGroup> without_cpus(std::vector<TaskGroup> groups);
+
+/// Sets the resource limits (setrlimit) of this process, which its children inherit. A task does not
+/// run without them. REQUIRES: with `user_processes`, this process is in the user namespace of the
+/// task.
 base::Result<void> set_resource_limits(const TaskLimits& limits);
+
+/// Sets the nice value and the CPUs of this process, which its children inherit. A process may choose
+/// other CPUs unless a control group binds it. An error is the first one; the rest is set all the same.
+/// A task can run without these: one of its CPUs may be offline.
+base::Result<void> set_cpus_and_niceness(const TaskLimits& limits);
 
 }  // namespace muster::engine
