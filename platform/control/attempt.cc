@@ -90,7 +90,7 @@ Attempt::Attempt(const AttemptServices& services, JobEntry& entry, bool grows,
       events_(std::move(events)),
       start_(context_, grows, start_hooks()),
       resizing_(context_, start_.images(), grows, std::move(cannot_grow), resizing_hooks()),
-      end_(context_, start_, resizing_, events_.wake),
+      end_(context_, start_, resizing_, [this] { end_has_begun(); }),
       ranks_(
           context_, [this] { return end_.is_ending(); },
           [this](job::Failure failure) {
@@ -143,7 +143,8 @@ GangShape Attempt::shape() const {
   GangShape shape{.workers = {},
                   .excluded_nodes = resizing_.unfit_nodes(),
                   .offered = resizing_.offers(),
-                  .leaving = leaving_seats()};
+                  .leaving = leaving_seats(),
+                  .all_leave = all_leave()};
   if (is_known_by_placed()) shape.workers = count_placed_workers(job());
   return shape;
 }
@@ -161,16 +162,27 @@ EvictedGang Attempt::evicted_gang() const {
           .known_by_placed = is_known_by_placed()};
 }
 
+/// Whether all tasks end, and none keeps its place for another attempt. A cluster evicts by its own
+/// rules.
+bool Attempt::all_leave() const {
+  if (!context_.services.cluster.empty()) return false;
+  return (job().eviction && evicted_.whole) || (end_.is_ending() && evicted_.seats.empty());
+}
+
+/// No other gang has to be evicted for the resources of a gang that ends.
+void Attempt::end_has_begun() {
+  if (all_leave()) context_.services.book.leaves(job());
+  events_.wake();
+}
+
 /// The seats whose tasks end for others. For a cluster that evicts by its own rules, none: its
 /// jobs count until they have ended.
 std::vector<int> Attempt::leaving_seats() const {
   std::vector<int> seats;
   if (!context_.services.cluster.empty()) return seats;
-  const bool all = evicted_.whole && job().eviction;
   for (const Task& task : job().tasks) {
     const auto& evicted = evicted_.seats;
-    const bool is_evicted =
-        all || std::find(evicted.begin(), evicted.end(), task.seat) != evicted.end();
+    const bool is_evicted = std::find(evicted.begin(), evicted.end(), task.seat) != evicted.end();
     if (holds_place(task) && (task.left || is_evicted)) seats.push_back(task.seat);
   }
   return seats;
@@ -300,6 +312,8 @@ void Attempt::evict_whole(const job::Eviction& why) {
 }
 
 void Attempt::evict_seats(const std::vector<int>& seats, bool moves, const job::Eviction& why) {
+  // A gang that continues has survived the loss or the drain of its nodes (release_node()).
+  if (!job().eviction && !end_.is_ending()) evicted_.whole = false;
   // If the attempt is ending already, these seats go with the others.
   evicted_.moves = evicted_.seats.empty() ? moves : evicted_.moves && moves;
   evicted_.seats.insert(evicted_.seats.end(), seats.begin(), seats.end());
@@ -313,7 +327,7 @@ void Attempt::drain(const std::string& node) {
     if (task.node == node && !task.left) there.push_back(task.seat);
   }
   const job::NodeDrained why{node};
-  if (!there.empty() && !shrink(there, why)) evict(why);
+  if (!there.empty() && !shrink(there, why)) evict_whole(why);
 }
 
 void Attempt::release_node(const std::string& node) {

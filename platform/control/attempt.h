@@ -117,6 +117,8 @@ class Attempt {
   void decide_without_allocation(const engine::AllocationRevoked& taken);
   void recover_task(job::Task& task);
   bool is_known_by_placed() const;
+  bool all_leave() const;
+  void end_has_begun();
   std::vector<int> leaving_seats() const;
   job::Fact reason_while_running() const;
   GangStart::Hooks start_hooks();

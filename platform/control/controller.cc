@@ -64,7 +64,7 @@ Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::O
               .book = book_,
               .attempts = attempts_,
               .placement = *placement_,
-              .changed = [this] { projects_.update_scheduler(); },
+              .changed = [this] { projects_.nodes_changed(); },
               .wake = [this] { wake(); }}),
       unreadable_(parts.engine, jobs_, book_),
       retention_(parts.loop, parts.clock, parts.engine, jobs_),
@@ -267,6 +267,7 @@ Result<void> Controller::recover() {
   arrays_->load(objects);
   schedules_.load(objects);
   recover_jobs(std::move(stored));
+  projects_.update_scheduler();
   unreadable_.add_unknown(parts_.clock.now(), [this](const std::string& project) {
     return !projects_.line_of(project).empty();
   });

@@ -293,7 +293,7 @@ Result<std::function<Controller::WhatIfAnswer()>> Controller::what_if(
     if (attempt == nullptr || job::is_final(entry->job.phase)) continue;
     schedule::RunningGang running{.gang = book_.gang_of(*entry, attempt->shape()),
                                   .places = places_of(entry->job),
-                                  .started = entry->job.started.value_or(book_.now())};
+                                  .started = book_.start_of(entry->job)};
     running.places.resize(static_cast<size_t>(schedule::task_count(running.gang)));
     cluster.running.push_back(std::move(running));
   }

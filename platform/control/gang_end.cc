@@ -70,7 +70,7 @@ void GangEnd::begin() {
   ending_ = true;
   resizing_.end_all_joining();
   resizing_.release_unused();
-  wake_();
+  begun_();
 }
 
 void GangEnd::stop(StopMode mode) {

@@ -30,9 +30,13 @@ class GangEnd {
     std::chrono::milliseconds delay{0};
   };
 
-  /// `start`, `resizing`: of the same attempt. `wake`: the scheduler should plan again soon.
-  GangEnd(AttemptContext context, GangStart& start, Resizing& resizing, std::function<void()> wake)
-      : context_(std::move(context)), start_(start), resizing_(resizing), wake_(std::move(wake)) {}
+  /// `start`, `resizing`: of the same attempt. `begun` is called when the gang begins to end, which
+  /// may happen several times.
+  GangEnd(AttemptContext context, GangStart& start, Resizing& resizing, std::function<void()> begun)
+      : context_(std::move(context)),
+        start_(start),
+        resizing_(resizing),
+        begun_(std::move(begun)) {}
 
   /// Whether all tasks are being stopped, or are lost.
   bool is_ending() const { return ending_; }
@@ -87,7 +91,7 @@ class GangEnd {
   AttemptContext context_;
   GangStart& start_;
   Resizing& resizing_;
-  std::function<void()> wake_;
+  std::function<void()> begun_;
   bool ending_ = false;
   bool has_killed_ = false;  ///< tasks were stopped without a grace period
   bool leader_has_succeeded_ = false;

@@ -204,7 +204,10 @@ TEST_F(Mishaps, AJobThatFailedBeforeItWasEvictedHasFailed) {
   engine_.stops_obey = false;
   engine_.end_for_good(gang("dist"), "worker-1", {.code = 3});
   submit(single("owner", "team-a", 2));
+  EXPECT_FALSE(job("dist").eviction) << "it is about to release its resources";
+  ASSERT_TRUE(controller_->nodes().drain("n1"));
   ASSERT_TRUE(job("dist").eviction);
+  ASSERT_TRUE(controller_->nodes().uncordon("n1"));
   let_stopped_tasks_end("dist");
   EXPECT_EQ(job("dist").phase, Phase::kFailed);
   EXPECT_EQ(job("dist").failure->task, "worker-1");
@@ -410,6 +413,42 @@ TEST_F(Mishaps, AJobWithoutAPoolRunsInAPoolThatIsAddedLater) {
   settle();
   EXPECT_EQ(job("two").phase, Phase::kRunning);
   EXPECT_EQ(job("two").tasks[0].node, "n2");
+}
+
+TEST_F(Mishaps, APoolThatAppearsEndsNoPauseBeforeAnotherStart) {
+  JobSpec spec = single("one", "default", 1);
+  spec.scheduling.retries = 2;
+  submit(spec);
+  end("one", {.code = 3});
+  end("one", {.code = 3});
+  ASSERT_EQ(job("one").phase, Phase::kQueued);  // the second restart waits a second
+
+  engine_.set_nodes({node("n1", 2), node("n2", 2, "second")});
+  settle();
+  EXPECT_EQ(job("one").phase, Phase::kQueued);
+
+  clock_.advance(std::chrono::seconds(2));
+  ASSERT_TRUE(controller_->nodes().cordon("n1"));  // plans anew
+  settle();
+  EXPECT_EQ(job("one").phase, Phase::kRunning);
+  EXPECT_EQ(job("one").tasks[0].node, "n2");
+}
+
+TEST_F(Mishaps, APoolThatAppearsDuringAnEvictionLeavesTheResourcesPromised) {
+  add(project_of("team-a", 2));
+  add(project_of("team-b", 0));
+  submit(single("guest", "team-b", 2));
+  engine_.stops_obey = false;
+  submit(single("owner", "team-a", 2));
+  ASSERT_TRUE(job("guest").eviction);
+  ASSERT_EQ(controller_->explain("owner")->constraint, "releasing");
+
+  engine_.set_nodes({node("n1", 2), node("n2", 0, "second")});
+  settle();
+
+  EXPECT_EQ(controller_->explain("owner")->constraint, "releasing");
+  let_stopped_tasks_end("guest");
+  EXPECT_EQ(job("owner").phase, Phase::kRunning);
 }
 
 TEST_F(Mishaps, AProjectIsNotDeletedWhileAJobIsBeingSubmittedToIt) {

@@ -41,15 +41,20 @@ NodeService::NodeService(Dependencies parts) : parts_(std::move(parts)) {
 }
 
 void NodeService::load(const std::vector<std::string>& cordoned) {
-  for (const std::string& name : cordoned) parts_.nodes.set_cordoned(name, true);
+  for (const std::string& name : cordoned) {
+    parts_.nodes.set_cordoned(name, true);
+    if (const engine::Node* const node = parts_.nodes.find(name)) give_to_scheduler(*node);
+  }
+}
+
+void NodeService::give_to_scheduler(const engine::Node& node) {
+  parts_.book.scheduler().set_node(to_schedule(node, parts_.nodes.is_closed(node.name)));
 }
 
 void NodeService::read() {
   const NodeTable::Difference difference = parts_.nodes.replace(parts_.engine.nodes());
-  schedule::Scheduler& scheduler = parts_.book.scheduler();
-  for (const engine::Node& node : parts_.nodes.all()) {
-    scheduler.set_node(to_schedule(node, parts_.nodes.is_closed(node.name)));
-  }
+  // An engine reports all its nodes when one of them has changed.
+  for (const std::string& name : difference.changed) give_to_scheduler(*parts_.nodes.find(name));
   for (const auto& [node, is_silent] : difference.silence) {
     for (const auto& [sequence, attempt] : parts_.attempts.all()) {
       attempt->note_silence(node, is_silent);
@@ -157,7 +162,7 @@ Result<job::Node> NodeService::set_cordon(const std::string& name, bool cordoned
   parts_.nodes.set_cordoned(name, cordoned);
   // The node was removed from the cluster while it was cordoned.
   if (is_leftover) return job::Node{.name = name, .state = "gone"};
-  parts_.book.scheduler().set_node(to_schedule(*node, parts_.nodes.is_closed(name)));
+  give_to_scheduler(*node);
   parts_.wake();
   return find(name);
 }

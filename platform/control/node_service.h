@@ -56,6 +56,7 @@ class NodeService {
       std::map<std::string, std::vector<std::pair<const job::Job*, const job::Task*>>>;
   TasksByNode tasks_by_node() const;
   job::Node view_of(const engine::Node& node, const TasksByNode& tasks) const;
+  void give_to_scheduler(const engine::Node& node);
   void lose(const std::string& name);
   void release(const std::string& name);
   std::vector<access::AuditRecord> cordon_record(const std::string& name, bool cordoned,

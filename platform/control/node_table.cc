@@ -17,8 +17,9 @@ namespace {
 std::vector<std::string> pools_of(const std::vector<Node>& nodes) {
   std::set<std::string> others;
   for (const Node& node : nodes) others.insert(node.pool);
-  std::vector<std::string> pools{std::string(job::kDefaultPool)};
-  others.erase(pools.front());
+  std::vector<std::string> pools;
+  const bool has_default = others.erase(std::string(job::kDefaultPool)) > 0;
+  if (has_default || nodes.empty()) pools.emplace_back(job::kDefaultPool);
   pools.insert(pools.end(), others.begin(), others.end());
   return pools;
 }
@@ -30,16 +31,24 @@ NodeTable::Difference NodeTable::replace(std::vector<Node> nodes) {
             [](const Node& left, const Node& right) { return left.name < right.name; });
   const std::vector<Node> before = std::exchange(nodes_, std::move(nodes));
   Difference difference;
-  for (const Node& node : nodes_) difference.added.insert(node.name);
-  for (const Node& old : before) {
-    difference.added.erase(old.name);
-    const Node* const now = find(old.name);
-    if (now == nullptr) {
-      difference.gone.push_back(old.name);
-    } else if (engine::is_silent(*now) != engine::is_silent(old)) {
-      difference.silence.emplace_back(old.name, engine::is_silent(*now));
+  auto old = before.begin();
+  const auto skip_until = [&](const std::string* name) {
+    for (; old != before.end() && (name == nullptr || old->name < *name); ++old) {
+      difference.gone.push_back(old->name);
     }
+  };
+  for (const Node& node : nodes_) {
+    skip_until(&node.name);
+    const bool is_known = old != before.end() && old->name == node.name;
+    if (!is_known) difference.added.insert(node.name);
+    if (!is_known || *old != node) difference.changed.push_back(node.name);
+    if (!is_known) continue;
+    if (engine::is_silent(node) != engine::is_silent(*old)) {
+      difference.silence.emplace_back(node.name, engine::is_silent(node));
+    }
+    ++old;
   }
+  skip_until(nullptr);
   std::vector<std::string> pools = pools_of(nodes_);
   difference.pools = pools != pools_;
   pools_ = std::move(pools);

@@ -29,6 +29,7 @@ class NodeTable {
   struct Difference {
     std::vector<std::string> gone;
     std::set<std::string> added;
+    std::vector<std::string> changed;  ///< with the added ones
     /// Nodes that became silent or answer again; true: silent now.
     std::vector<std::pair<std::string, bool>> silence;
     bool pools = false;  ///< pools() has another answer
@@ -41,7 +42,8 @@ class NodeTable {
   /// kNotFound with the nearest name.
   Result<const engine::Node*> known(const std::string& name) const;
   std::vector<std::string> names() const;
-  /// The pools that a job without a pool of its own may use, the default pool first.
+  /// The pools that a job without a pool of its own may use: those with nodes, the default pool
+  /// first. Without any node, the default pool.
   const std::vector<std::string>& pools() const { return pools_; }
   PoolTotals totals() const;
 

@@ -124,29 +124,39 @@ Result<void> ProjectService::remove(const std::string& name, const access::Actor
 // --- the scheduler
 
 void ProjectService::update_scheduler() {
+  past_use_.reset();
+  nodes_changed();
+}
+
+void ProjectService::nodes_changed() {
   const PoolTotals totals = parts_.nodes.totals();
   std::vector<schedule::Project> projects = projects_.for_scheduler(totals);
   if (parts_.weighs_past_use) {
     schedule::Amounts all;
     for (const auto& [pool, amounts] : totals) all += amounts;
-    const auto each_job = [this](const std::function<void(const job::JobFacts&)>& visit) {
-      parts_.jobs.each_job(false, std::nullopt, [&](const job::JobFacts& job) {
-        visit(job);
-        return true;
-      });
-    };
-    const auto use = past_use(projects_, each_job, all, parts_.clock.now(), kUseHalfLife);
+    if (!past_use_ || !(all == used_of_)) count_past_use(all);
     for (schedule::Project& project : projects) {
-      const auto found = use.find(project.name);
-      if (found != use.end()) project.past_use = found->second;
+      const auto found = past_use_->find(project.name);
+      if (found != past_use_->end()) project.past_use = found->second;
     }
-    // Past use changes with time alone.
-    use_timer_ = parts_.loop.after(std::chrono::minutes(1), [this] {
-      update_scheduler();
-      parts_.wake();
-    });
   }
   parts_.book.scheduler().set_projects(std::move(projects));
+}
+
+void ProjectService::count_past_use(const schedule::Amounts& total) {
+  const auto each_job = [this](const std::function<void(const job::JobFacts&)>& visit) {
+    parts_.jobs.each_job(false, std::nullopt, [&](const job::JobFacts& job) {
+      visit(job);
+      return true;
+    });
+  };
+  past_use_ = past_use(projects_, each_job, total, parts_.clock.now(), kUseHalfLife);
+  used_of_ = total;
+  // Past use changes with time alone.
+  use_timer_ = parts_.loop.after(std::chrono::minutes(1), [this] {
+    update_scheduler();
+    parts_.wake();
+  });
 }
 
 // --- questions

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,8 +70,10 @@ class ProjectService {
   /// another project of the same name have no rights over the job.
   bool has_project_of(const job::JobFacts& job) const;
 
-  /// Projects, quotas or nodes have changed.
+  /// Projects or quotas have changed, or jobs were loaded. Counts the past use anew.
   void update_scheduler();
+  /// Counts the past use anew only if the totals of the nodes differ: that visits each job.
+  void nodes_changed();
 
  private:
   struct JobCount {
@@ -87,8 +90,13 @@ class ProjectService {
   JobCounts count_jobs() const;
   job::ProjectStatus status_with(const job::Project& project, const JobCounts& counts) const;
 
+  void count_past_use(const schedule::Amounts& total);
+
   Dependencies parts_;
   Projects projects_;
+  /// Past use by project, as a part of `used_of_`; nothing: not counted yet.
+  std::optional<std::map<std::string, schedule::Amounts>> past_use_;
+  schedule::Amounts used_of_;
   base::EventLoop::Interest use_timer_;
 };
 

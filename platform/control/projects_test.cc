@@ -252,5 +252,78 @@ TEST(PastUse, AClockThatWasSetBackGivesNoNegativeUse) {
   EXPECT_TRUE(past_use(two_projects(), each_of({&ahead}), kFourGpus, kCountedAt, hours(1)).empty());
 }
 
+/// A server with two nodes of one GPU each, on which past use counts. A job of project a runs, and a
+/// job of project b waits.
+class WeighedUse : public Scheduling {
+ protected:
+  WeighedUse() {
+    engine_.offered.front().gpus = 1;
+    engine_.offered.push_back({.name = "n2", .task_slots = 100, .gpus = 1, .gpu_model = "V100"});
+    controller_ = nullptr;
+    controller_ = std::make_unique<Controller>(
+        ControllerDependencies{
+            .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
+        SiteFacts{.user = "ada"}, schedule::Options{.decay = 1});
+    add(project_of("a", 0));
+    add(project_of("b", 0));
+    submit(mpi("one", "a", 2));
+    submit(mpi("two", "b", 2));
+  }
+
+  int64_t share_of_b() { return controller_->projects().status("b")->fair_share.gpu_milli.value(); }
+  void report_nodes() {
+    engine_.set_nodes(engine_.offered);
+    settle();
+  }
+};
+
+TEST_F(WeighedUse, IsCountedAnewForOtherTotalsOfTheNodesOnly) {
+  ASSERT_EQ(job("one").phase, job::Phase::kRunning);
+  ASSERT_EQ(share_of_b(), 1000);
+  clock_.advance(hours(24 * 70));
+
+  engine_.offered.front().labels["zone"] = "east";
+  report_nodes();
+  EXPECT_EQ(share_of_b(), 1000) << "a node event visits no job";
+
+  engine_.offered.front().cpu_milli += 1000;
+  report_nodes();
+  EXPECT_EQ(share_of_b(), 2000);
+}
+
+TEST_F(WeighedUse, IsCountedWhenAServerLoadsTheJobs) {
+  clock_.advance(hours(24 * 70));
+  controller_ = std::make_unique<Controller>(
+      ControllerDependencies{
+          .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
+      SiteFacts{.user = "ada"}, schedule::Options{.decay = 1});
+  ASSERT_TRUE(controller_->recover());
+  settle();
+  EXPECT_EQ(share_of_b(), 2000);
+}
+
+TEST(TheNodeTable, ReportsHowAListDiffersFromTheOneBefore) {
+  const auto node = [](const std::string& name, int gpus) {
+    return engine::Node{.name = name, .gpus = gpus};
+  };
+  NodeTable table;
+  NodeTable::Difference difference = table.replace({node("n2", 1), node("n1", 1), node("n3", 1)});
+  EXPECT_EQ(difference.added, (std::set<std::string>{"n1", "n2", "n3"}));
+  EXPECT_EQ(difference.changed, (std::vector<std::string>{"n1", "n2", "n3"}));
+
+  engine::Node silent = node("n3", 1);
+  engine::call_silent(silent, kCountedAt);
+  difference = table.replace({node("n0", 1), node("n2", 2), silent, node("n4", 1)});
+  EXPECT_EQ(difference.added, (std::set<std::string>{"n0", "n4"}));
+  EXPECT_EQ(difference.changed, (std::vector<std::string>{"n0", "n2", "n3", "n4"}));
+  EXPECT_EQ(difference.gone, (std::vector<std::string>{"n1"}));
+  EXPECT_EQ(difference.silence, (std::vector<std::pair<std::string, bool>>{{"n3", true}}));
+
+  difference = table.replace({node("n0", 1), node("n2", 2), silent});
+  EXPECT_TRUE(difference.added.empty());
+  EXPECT_TRUE(difference.changed.empty());
+  EXPECT_EQ(difference.gone, (std::vector<std::string>{"n4"}));
+}
+
 }  // namespace
 }  // namespace muster::control

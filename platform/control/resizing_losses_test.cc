@@ -56,6 +56,43 @@ TEST_F(ResizingGang, OnlyTheWorkersOfALostNodeAreLost) {
   EXPECT_EQ(workers_of("dist").size(), 4U);
 }
 
+TEST_F(ResizingGang, AJobThatSurvivedADrainStartsOnItsPromisedPlacesWhenItIsMovedLater) {
+  add(project_of("team-a", 2));
+  job::Project guests = project_of("team-b", 0);
+  guests.preempt_min_runtime = std::chrono::hours(1);
+  add(guests);
+  set_machines({machine("n1", 2), machine("n2", 2), machine("n3", 2)});
+  JobSpec dist = live("dist", "team-b", 2, 3);
+  dist.scheduling.packing = job::Packing::kSpread;
+  submit(dist);
+  const std::string launchers = job("dist").tasks.front().node;
+  const std::string drained = launchers == "n3" ? "n2" : "n3";
+  ASSERT_TRUE(controller_->nodes().drain(drained));
+  settle();
+  ASSERT_EQ(job("dist").attempt, 1);
+  ASSERT_EQ(workers_of("dist").size(), 3U);
+
+  engine_.stops_obey = false;
+  submit(single("owner", "team-a", 2));
+  ASSERT_TRUE(job("dist").eviction) << text_of(job("dist"));
+  JobSpec important = single("important", "team-b", 1);
+  important.scheduling.priority = 75;
+  submit(important);
+  engine_.stops_obey = true;
+  const job::Job before = job("dist");
+  for (const job::Task& task : before.tasks) {
+    if (engine_.running.contains({gang("dist"), task.name})) {
+      engine_.end_for_good({before.id, before.attempt}, task.name, {.signal = 15, .stopped = true});
+    }
+  }
+  settle();
+
+  EXPECT_EQ(job("dist").phase, Phase::kRunning) << text_of(job("dist"));
+  EXPECT_EQ(job("dist").attempt, 2);
+  EXPECT_EQ(workers_of("dist").size(), 2U);
+  EXPECT_EQ(job("important").phase, Phase::kQueued);
+}
+
 TEST_F(ResizingGang, ThreeWorkersInARowThatFallOverFailTheJob) {
   submit(live("dist", "default", 1, 2));
   clock_.advance(std::chrono::minutes(5));

@@ -44,9 +44,13 @@ void SchedulerBook::adopt(const JobEntry& entry, const GangShape& shape) {
   for (const auto& [seat, place] : shape.offered) {
     if (static_cast<size_t>(seat) < places.size()) places[static_cast<size_t>(seat)] = place;
   }
-  // If the clock was set back meanwhile, the start must not lie in the future.
-  const base::Time now = clock_.now();
-  scheduler_.adopt(gang, places, std::min(entry.job.started.value_or(now), now), shape.leaving);
+  scheduler_.adopt(gang, places, start_of(entry.job), shape.leaving);
+  if (shape.all_leave) leaves(entry.job);
+}
+
+void SchedulerBook::leaves(const job::Job& job) {
+  constexpr std::chrono::milliseconds kMost = std::chrono::minutes(1);
+  scheduler_.leaves(job.id, now() + std::min(job.spec.grace, kMost) + kMost);
 }
 
 void SchedulerBook::replace(const JobEntry& entry, const GangShape& shape) {

@@ -53,6 +53,7 @@ struct GangShape {
   /// Places that the scheduler has offered, by seat, and to which no worker was sent.
   std::map<int, schedule::TaskPlace> offered;
   std::vector<int> leaving;  ///< seats whose tasks were evicted, and have not ended
+  bool all_leave = false;    ///< all tasks end, and none keeps its place
 };
 
 class SchedulerBook {
@@ -69,6 +70,11 @@ class SchedulerBook {
   /// For a timer that waits for `time`. A minute at most, for the clock may be set back meanwhile.
   std::chrono::nanoseconds delay_until(base::Time time) const;
 
+  /// When the job started, as a time of clock(); never in the future.
+  base::Time start_of(const job::Job& job) const {
+    return job.started ? clock_.of(*job.started) : clock_.now();
+  }
+
   schedule::Gang gang_of(const job::Job& job, uint64_t sequence) const;
   schedule::Gang gang_of(const JobEntry& entry, const GangShape& shape = {}) const;
 
@@ -82,6 +88,9 @@ class SchedulerBook {
   /// The same for a gang that the scheduler has already, with other places or seats: it keeps no
   /// promise.
   void replace(const JobEntry& entry, const GangShape& shape);
+  /// All tasks of a running gang are being stopped. The scheduler expects their end after the grace
+  /// of the job, or after a minute if the grace is longer, with a minute to spare.
+  void leaves(const job::Job& job);
   /// Gives these seats of a running gang back.
   void free_seats(const std::string& id, const std::vector<int>& seats);
 

@@ -250,8 +250,9 @@ void SchedulerQueue::enqueue(JobEntry& entry, std::chrono::milliseconds delay) {
 }
 
 void SchedulerQueue::requeue(JobEntry& entry, std::chrono::milliseconds delay) {
-  ended(entry);
-  if (!entry.job.suspended) enqueue(entry, delay);
+  if (entry.job.suspended) return ended(entry);
+  kept_.erase(entry.sequence);
+  enqueue(entry, delay);
 }
 
 bool SchedulerQueue::evicted(JobEntry& entry, EvictedGang gang) {
@@ -304,9 +305,9 @@ void SchedulerQueue::nodes_added(const std::set<std::string>& nodes) {
 void SchedulerQueue::pools_changed() {
   // A waiting job that names no pool may use any present pool.
   for (const uint64_t sequence : jobs_.waiting()) {
-    JobEntry& entry = jobs_.at(sequence);
-    const bool takes_any = entry.job.spec.scheduling.node_pools.empty();
-    if (takes_any && !entry.is_held_back && !kept_.contains(sequence)) requeue(entry, {});
+    const Job& job = jobs_.at(sequence).job;
+    const bool takes_any = job.spec.scheduling.node_pools.empty();
+    if (takes_any) book_.scheduler().set_pools(job.id, nodes_.pools());
   }
 }
 

@@ -118,6 +118,33 @@ TEST_F(Scheduling, ASuspendedJobReleasesItsResourcesAndRunsAgainWhenItIsResumed)
   EXPECT_EQ(job("one").restarts, 1);
 }
 
+TEST_F(Scheduling, NoJobIsEvictedForResourcesThatASuspendedOrStoppedJobReleases) {
+  engine_.offered.push_back({.name = "n2", .task_slots = 100, .gpus = 2, .gpu_model = "V100"});
+  make();
+  submit(single("first", "default", 2));
+  submit(single("second", "default", 2));
+  engine_.stops_obey = false;
+  JobSpec build = single("build", "default", 2);
+  build.scheduling.priority = 100;
+
+  ASSERT_TRUE(controller_->suspend("first"));
+  submit(build);
+  EXPECT_EQ(job("build").phase, Phase::kQueued);
+  EXPECT_FALSE(job("second").eviction);
+  end("first", {.signal = 15, .stopped = true});
+  EXPECT_EQ(job("build").phase, Phase::kRunning);
+  EXPECT_TRUE(job("first").suspended);
+
+  ASSERT_TRUE(controller_->stop("build", false));
+  build.name = "next";
+  submit(build);
+  EXPECT_EQ(job("next").phase, Phase::kQueued);
+  EXPECT_FALSE(job("second").eviction);
+  end("build", {.signal = 15, .stopped = true});
+  EXPECT_EQ(job("next").phase, Phase::kRunning);
+  EXPECT_EQ(job("second").phase, Phase::kRunning);
+}
+
 TEST_F(Scheduling, AJobThatWaitsCanBeSuspendedAndStaysSoOverARestart) {
   submit(single("one", "default", 2));
   submit(single("two", "default", 2));
@@ -226,6 +253,71 @@ TEST_F(Scheduling, RefusesAJobThatCanNeverRunWithTheNumbers) {
   EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
   EXPECT_NE(refused.error().what.find("3 GPUs"), std::string::npos) << refused.error().what;
   EXPECT_TRUE(store_.load()->jobs.empty());
+}
+
+TEST_F(Scheduling, WithoutANodeInTheDefaultPoolTheReasonsAreThoseOfTheOtherPool) {
+  engine_.offered[0].pool = "big";
+  make();
+  const auto refused = controller_->submit(single("wide", "default", 3), "");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().what.find("the only node lacks GPUs (2 GPUs)"), std::string::npos)
+      << refused.error().what;
+
+  submit(single("one", "default", 2));
+  submit(single("two", "default", 1));
+  ASSERT_EQ(job("one").phase, Phase::kRunning);
+  const std::string reason = "needs 1 GPU; the only node lacks GPUs (0 GPUs free)";
+  EXPECT_EQ(words::sentence(job("two").reason), reason);
+  EXPECT_EQ(words::sentence(controller_->explain("two")->reason), reason);
+}
+
+TEST_F(Scheduling, AForecastOfAJobThatMayUseAPoolWithoutNodesKeepsTheQuota) {
+  add(project_of("team-a", 2));
+  JobSpec spec = single("one", "team-a", 1);
+  spec.scheduling.node_pools = {"default", "missing"};
+  const auto seen = controller_->forecast(spec);
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->before.deserved.gpu_milli, 2000);
+  EXPECT_EQ(seen->after.deserved.gpu_milli, 2000);
+
+  submit(spec);
+  EXPECT_EQ(controller_->projects().status("team-a")->deserved.gpu_milli, 2000);
+}
+
+TEST_F(Scheduling, AJobWhoseNodeIsInAnotherPoolAfterARestartKeepsItsGpu) {
+  engine_.offered[0].pool = "a";
+  make();
+  JobSpec spec = single("one", "default", 1);
+  spec.scheduling.node_pools = {"a"};
+  submit(spec);
+  ASSERT_EQ(job("one").phase, Phase::kRunning);
+
+  engine_.offered[0].pool = "b";
+  make();
+  ASSERT_TRUE(controller_->recover());
+  settle();
+
+  submit(single("both", "default", 2));
+  EXPECT_EQ(job("both").phase, Phase::kQueued);
+  submit(single("other", "default", 1));
+  ASSERT_EQ(job("other").phase, Phase::kRunning);
+  EXPECT_NE(job("other").tasks[0].devices, job("one").tasks[0].devices);
+}
+
+TEST_F(Scheduling, ExplainsThePauseBeforeARetry) {
+  JobSpec spec = single("one", "default", 1);
+  spec.scheduling.retries = 2;
+  submit(spec);
+  end("one", {.code = 3});
+  end("one", {.code = 3});
+  ASSERT_EQ(job("one").phase, Phase::kQueued);
+
+  const auto why = controller_->explain("one");
+
+  ASSERT_TRUE(why);
+  EXPECT_EQ(why->constraint, "delayed");
+  EXPECT_TRUE(std::holds_alternative<job::TriedAgain>(why->reason.what)) << why->reason;
+  EXPECT_TRUE(why->may_start);
 }
 
 TEST_F(Scheduling, RefusesAnUnknownProjectWithTheNearestName) {

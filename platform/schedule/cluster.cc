@@ -46,14 +46,59 @@ std::unique_ptr<GangState> Cluster::make_guest(Gang gang) {
 }
 
 GangState& Cluster::enter_gang(Gang gang) {
-  if (GangState* const known = find(gang.id); known != nullptr) forget_gang(*known);
+  std::optional<Time> cools_until;
+  std::optional<Time> ends_by;
+  bool overdue = false;
+  if (GangState* const known = find(gang.id); known != nullptr) {
+    cools_until = known->cools_until;
+    ends_by = known->ends_by;
+    overdue = known->overdue;
+    forget_gang(*known);
+  }
   std::unique_ptr<GangState> guest = make_guest(std::move(gang));
   GangState& entered = *guest;
+  entered.cools_until = cools_until;
+  entered.ends_by = ends_by;
+  entered.overdue = overdue;
   ++next_number;
+  if (const auto left = waited.find(entered.gang.id); left != waited.end()) {
+    entered.waits_since = left->second;
+  }
   for (const PoolEntry& entry : entered.entries) entry.pool->usual.add(entered.gang);
   by_number.emplace(entered.number, &entered);
   gangs.emplace(entered.gang.id, std::move(guest));
   return entered;
+}
+
+void Cluster::set_pools(GangState& gang, std::vector<std::string> names) {
+  if (names == gang.gang.pools) return;
+  gang.told.reset();
+  const uint64_t shape = gang.shape;
+  gang.gang.pools = std::move(names);
+  gang.shape = shapes.take(gang.gang);
+  shapes.drop(shape);
+  std::vector<PoolEntry> before = std::exchange(gang.entries, {});
+  const auto add = [&](Pool& pool) {
+    if (is_listed(gang, pool)) return;
+    const auto known = std::find_if(before.begin(), before.end(),
+                                    [&](const PoolEntry& entry) { return entry.pool == &pool; });
+    if (known != before.end()) {
+      gang.entries.push_back(std::move(*known));
+      before.erase(known);
+      return;
+    }
+    enter(gang, pool);
+    ++pool.gangs;
+    pool.usual.add(gang.gang);
+  };
+  for (const std::string& name : gang.gang.pools) add(pool_of(name));
+  if (gang.home != nullptr) add(*gang.home);
+  if (gang.entries.empty()) add(pool_of(kDefaultPool));
+  std::swap(gang.entries, before);
+  for (const PoolEntry& entry : gang.entries) drop_reservation(*entry.pool, gang);
+  leave_pools(gang);
+  gang.entries = std::move(before);
+  refresh(gang);
 }
 
 void Cluster::vacate_all(GangState& gang) {
@@ -69,6 +114,7 @@ void Cluster::vacate_all(GangState& gang) {
 }
 
 void Cluster::forget_gang(GangState& gang) {
+  if (gang.waits_since) waited[gang.gang.id] = *gang.waits_since;
   vacate_all(gang);
   refresh(gang);
   leave_pools(gang);
@@ -122,7 +168,7 @@ void settle_gpu_numbers(Pool& pool, NodeIndex node) {
   for_each_promise_on(pool, node, [&](const Booking& promised) { pool.nodes.unreserve(promised); });
   for (const Tenant& tenant : pool.tenants_of(node)) {
     TaskState& task = tenant.gang->tasks[static_cast<size_t>(tenant.task)];
-    const bool runs = task.phase == TaskPhase::kRunning;
+    const bool runs = task.phase == TaskPhase::kRunning || task.stuck;
     runs ? pool.nodes.unbook(task.held) : pool.nodes.end_release(task.held);
     task.held = pool.nodes.on_free_gpus(task.held);
     // The inverse of end_release() takes from kNow what it gave.
@@ -162,9 +208,35 @@ void take_back_promises(Pool& pool, NodeIndex node) {
   }
 }
 
+/// Drops the promises that wait for the end of tasks of the gang.
+void drop_promises_waiting_for(Cluster& cluster, const GangState& gang) {
+  for (const TaskState& task : gang.tasks) {
+    if (task.phase != TaskPhase::kLeaving) continue;
+    const auto waiting = cluster.by_number.find(task.leaves_for.gang);
+    const bool is_promised =
+        waiting != cluster.by_number.end() && waiting->second->promise == task.leaves_for.promise;
+    if (!is_promised) continue;
+    drop_promise(*waiting->second);
+    refresh(*waiting->second);
+  }
+}
+
+/// Call when the node has become silent, or answers again. A gang with a task there is no victim
+/// while it is silent. A promise that waits for the end of such a gang might wait for ever.
+void settle_silence(Cluster& cluster, Pool& pool, NodeIndex node) {
+  const bool is_silent = pool.nodes.node(node).silent;
+  GangSet there;
+  for (const Tenant& tenant : pool.tenants_of(node)) there.insert(tenant.gang);
+  for (GangState* const gang : there) {
+    if (is_silent) drop_promises_waiting_for(cluster, *gang);
+    refresh(*gang);
+  }
+}
+
 void set_in_pool(Cluster& cluster, Pool& pool, const Node& node) {
   const std::optional<NodeIndex> known = pool.nodes.find(node.name);
   if (known && node.cordoned) take_back_promises(pool, *known);
+  const bool was_silent = known && pool.nodes.node(*known).silent;
   if (known && pool.nodes.node(*known).cordoned) --pool.cordoned;
   if (node.cordoned) ++pool.cordoned;
   pool.nodes.set(node);
@@ -172,6 +244,7 @@ void set_in_pool(Cluster& cluster, Pool& pool, const Node& node) {
   cluster.pool_of_node[node.name] = &pool;
   nodes_changed(pool);
   if (!known) return;
+  if (node.silent != was_silent) settle_silence(cluster, pool, *known);
   settle_gpu_numbers(pool, *known);
   if (!node.cordoned) drop_what_no_longer_fits(pool, *known);
 }
@@ -195,6 +268,8 @@ void remove_from_pool(Cluster& cluster, Pool& pool, const std::string& name) {
 }  // namespace
 
 void set_cluster_node(Cluster& cluster, const Node& node) {
+  const auto moving = cluster.moving.find(node.name);
+  if (moving != cluster.moving.end() && moving->second == node) return;
   const bool was_moving = cluster.moving.erase(node.name) > 0;
   Pool& wanted = cluster.pool_of(node.pool);
   const auto now = cluster.pool_of_node.find(node.name);

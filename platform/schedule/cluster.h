@@ -49,14 +49,21 @@ struct Cluster {
   std::unordered_map<std::string, Project> project_named;    ///< by name; never iterated over
   bool has_min_runtimes = false;                             ///< of any project
   std::set<std::tuple<Time, uint64_t, GangState*>> delayed;  ///< by Gang::not_before
+  /// GangState::waits_since of the gangs that have left since the last plan: a gang that is submitted
+  /// again at once continues to wait.
+  std::unordered_map<std::string, Time> waited;
   ShapeTable shapes;
   uint64_t next_number = 1;
   uint64_t plans = 0;
 
   Pool& pool_of(const std::string& name);
   GangState* find(const std::string& id) const;
-  /// Adds a gang to each of its pools. None of its tasks runs.
+  /// Adds a gang to each of its pools. None of its tasks runs. Replaces the gang with this id, which
+  /// still evicts no gang before its time.
   GangState& enter_gang(Gang gang);
+  /// Replaces the pools that the gang may use. It keeps what it holds, was promised or has reserved
+  /// in a pool that it may still use, and stays in its home.
+  void set_pools(GangState& gang, std::vector<std::string> names);
   /// A gang that is not entered anywhere, for questions. The caller drops its shape.
   std::unique_ptr<GangState> make_guest(Gang gang);
   void forget_gang(GangState& gang);

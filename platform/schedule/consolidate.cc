@@ -95,7 +95,7 @@ class Consolidation {
 
  private:
   bool may_move(const GangState& gang) const {
-    return gang.core && &gang != &asking_.gang &&
+    return gang.core && gang.home == &pool_ && &gang != &asking_.gang &&
            !is_protected(cycle_, pool_, gang, &Project::reclaim_min_runtime);
   }
 
@@ -186,10 +186,10 @@ class Consolidation {
   }
 
   /// Whether the resources of this unit alone suffice for the lack of the node.
-  static bool clears(const EvictionUnit& unit, const ClearableNode& node) {
+  bool clears(const EvictionUnit& unit, const ClearableNode& node) const {
     Amounts held;
     for (const int task : unit.tasks) {
-      const Booking& booking = unit.gang->tasks[static_cast<size_t>(task)].held;
+      const Booking booking = booking_in(unit.gang->tasks[static_cast<size_t>(task)], pool_);
       if (booking.node == node.node) held += amounts_of(booking);
     }
     return Amounts{node.lacks_gpu, node.lacks_cpu, node.lacks_memory}.within(held);

@@ -131,6 +131,21 @@ TEST(Consolidate, MovesNoGangForAGangThatIsNotPreemptible) {
   EXPECT_EQ(evicted(stage.plan(kConsolidate)), (Ids{}));
 }
 
+TEST(Consolidate, MovesAGangBesideOneThatHoldsANodeOfAnotherPool) {
+  Stage stage({node("n0", 4), node("n1", 4), node("m0", 8, "second")},
+              {project("q0", {.deserved = 8})});
+  stage.run(gang("a", "q0", 1), {"n0"});
+  stage.run(gang("b", "q0", 2), {"n1"});
+  const auto place = [](const std::string& name, int device) {
+    return TaskPlace{.node = name, .devices = {device}, .share_milli = kWholeGpu};
+  };
+  stage.scheduler.adopt(gang("spans", "q0", 1, 3), {place("n0", 1), place("m0", 0), place("m0", 1)},
+                        kStart);
+  stage.wait(gang("new", "q0", 3));
+
+  EXPECT_EQ(evicted(stage.plan(kConsolidate)), (Ids{"a"}));
+}
+
 TEST(Consolidate, MovesNoMoreThanItMay) {
   for (const int most : {1, 2}) {
     Options options;

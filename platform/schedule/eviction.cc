@@ -25,7 +25,10 @@ void send_away(Cycle& cycle, Pool& pool, const EvictedTasks& evicted, const Make
   GangState& gang = *evicted.gang;
   for (const int task : evicted.tasks) {
     TaskState& state = gang.tasks[static_cast<size_t>(task)];
-    state.phase = TaskPhase::kLeaving;
+    // The trial has begun the release on the nodes of this pool.
+    const bool is_elsewhere = state.held.node >= 0 && state.held_in != &pool;
+    is_elsewhere ? begin_to_leave(gang, task)
+                 : static_cast<void>(state.phase = TaskPhase::kLeaving);
     state.leaves_for = whom;
   }
   if (!evicted.moved.empty()) promise(cycle, pool, gang, evicted.moved, evicted.moved_to);
@@ -84,10 +87,8 @@ void evict_rest(Cycle& cycle, GangState& gang) {
                             .minimum = minimum_tasks(gang.gang),
                             .grace = *cycle.options.stale_grace};
   for (size_t task = 0; task < gang.tasks.size(); ++task) {
-    TaskState& state = gang.tasks[task];
-    if (state.phase != TaskPhase::kRunning) continue;
-    state.phase = TaskPhase::kLeaving;
-    if (state.held.node >= 0) gang.home->nodes.begin_release(state.held);
+    if (gang.tasks[task].phase != TaskPhase::kRunning) continue;
+    begin_to_leave(gang, static_cast<int>(task));
     eviction.tasks.push_back(static_cast<int>(task));
   }
   cycle.plan.evictions.push_back(std::move(eviction));

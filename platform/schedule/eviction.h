@@ -133,6 +133,7 @@ class VictimSelection {
   };
 
   std::vector<Booking> held_by(const EvictionUnit& unit) const;
+  bool is_allowed_after_ends();
   bool place();
   void lift_kept();
   void put_back_kept();

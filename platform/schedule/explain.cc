@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <tuple>
+#include <utility>
 #include <variant>
 
 #include "schedule/cycle.h"
@@ -33,8 +34,9 @@ std::optional<WaitVerdict> never_verdict(const Pool& pool, const GangState& gang
   std::optional<WaitVerdict> verdict;
   for (const PoolEntry& entry : gang.entries) {
     const std::optional<Shortage> shortage = entry.pool->nodes.could_never_hold(gang.gang);
-    if (!shortage || shortage->nodes == 0) return std::nullopt;
-    if (entry.pool == &pool) verdict = shortage_verdict(gang.gang, *shortage, false);
+    if (!shortage) return std::nullopt;
+    if (entry.pool != &pool || shortage->nodes == 0) continue;
+    verdict = shortage_verdict(gang.gang, pool.name, *shortage, false);
   }
   return verdict;
 }
@@ -61,7 +63,7 @@ WaitVerdict verdict_of(const Pool& pool, const WaitClass& waiting, const GangSta
         waiting.ask->told_never = true;
         return *std::move(never);
       }
-      return shortage_verdict(gang.gang, *waiting.ask->shortage, true);
+      return shortage_verdict(gang.gang, pool.name, *waiting.ask->shortage, true);
     default:
       break;
   }
@@ -93,11 +95,12 @@ WaitVerdict fresh_verdict(const Cycle& cycle, Pool& pool, GangState& gang,
       for (const Booking& booking : *placed.bookings) pool.nodes.unbook(booking);
       verdict = waiting.constraint == Constraint::kReserved
                     ? reserved_verdict(waiting.held_by)
-                    : WaitVerdict{.reason = Notice{Notice::What::kRoomButNotItsTurn}};
+                    : WaitVerdict{.constraint = Constraint::kTurn,
+                                  .reason = Notice{Notice::What::kRoomButNotItsTurn}};
     } else if (placed.only_reserved) {
       verdict = reserved_verdict(placed.held_by);
     } else {
-      verdict = shortage_verdict(gang.gang, *placed.shortage, true);
+      verdict = shortage_verdict(gang.gang, pool.name, *placed.shortage, true);
     }
   }
   for (job::HeldByOthers& held :
@@ -115,7 +118,8 @@ WaitVerdict fresh_verdict(const Cycle& cycle, Pool& pool, GangState& gang,
 
 WaitVerdict delay_verdict(const GangState& gang, Time now) {
   const auto left = std::chrono::ceil<std::chrono::seconds>(*gang.not_before - now);
-  return {.reason = job::TriedAgain{std::max<int64_t>(left.count(), 0)},
+  return {.constraint = Constraint::kDelayed,
+          .reason = job::TriedAgain{std::max<int64_t>(left.count(), 0)},
           .may_start = gang.not_before};
 }
 
@@ -124,23 +128,27 @@ WaitVerdict delay_verdict(const GangState& gang, Time now) {
 WaitVerdict explain_gang(const Cycle& cycle, GangState& gang) {
   if (gang.not_before) return delay_verdict(gang, cycle.now);
   if (has_promise(gang)) return promise_verdict(gang);
-  std::optional<WaitVerdict> first;
+  std::vector<std::pair<std::string, WaitVerdict>> by_pool;
   for (PoolEntry& entry : gang.entries) {
     if (gang.home != nullptr && gang.home != entry.pool) continue;
     if (entry.waits_in == nullptr && !entry.pool->homeless.contains(&gang)) continue;
-    WaitVerdict verdict = entry.waits_in == nullptr
-                              ? project_verdict(*entry.pool, gang)
-                              : fresh_verdict(cycle, *entry.pool, gang, *entry.waits_in);
-    if (first) {
-      first->reason.details.emplace_back(std::move(verdict.reason.what), entry.pool->name);
-      if (verdict.may_start && (!first->may_start || *verdict.may_start < *first->may_start)) {
-        first->may_start = verdict.may_start;
-      }
-    } else {
-      first = std::move(verdict);
+    by_pool.emplace_back(entry.pool->name,
+                         entry.waits_in == nullptr
+                             ? project_verdict(*entry.pool, gang)
+                             : fresh_verdict(cycle, *entry.pool, gang, *entry.waits_in));
+  }
+  if (by_pool.empty()) return {};
+  std::stable_partition(by_pool.begin(), by_pool.end(),
+                        [](const auto& one) { return !has_no_open_node(one.second); });
+  WaitVerdict first = std::move(by_pool.front().second);
+  for (size_t i = 1; i < by_pool.size(); ++i) {
+    auto& [pool, verdict] = by_pool[i];
+    first.reason.details.emplace_back(std::move(verdict.reason.what), pool);
+    if (verdict.may_start && (!first.may_start || *verdict.may_start < *first.may_start)) {
+      first.may_start = verdict.may_start;
     }
   }
-  return first.value_or(WaitVerdict{});
+  return first;
 }
 
 namespace {
@@ -210,7 +218,13 @@ WaitVerdict capacity_verdict(const Gang& gang, const CapacityRefusal& refusal,
   return verdict;
 }
 
-WaitVerdict shortage_verdict(const Gang& gang, const Shortage& shortage, bool ever) {
+bool has_no_open_node(const WaitVerdict& verdict) {
+  const auto* const no_room = std::get_if<job::NoRoom>(&verdict.reason.what);
+  return no_room != nullptr && no_room->nodes == 0;
+}
+
+WaitVerdict shortage_verdict(const Gang& gang, const std::string& pool, const Shortage& shortage,
+                             bool ever) {
   const bool alike =
       std::all_of(gang.groups.begin(), gang.groups.end(),
                   [&](const TaskGroup& group) { return group.claim == shortage.claim; });
@@ -237,7 +251,7 @@ WaitVerdict shortage_verdict(const Gang& gang, const Shortage& shortage, bool ev
     fact.faults.push_back({.node = node->name, .fault = node->fault});
   }
   if (shortage.nodes == 0) {
-    fact.pools = gang.pools.empty() ? std::vector<std::string>{kDefaultPool} : gang.pools;
+    fact.pools = {pool};
     fact.gpu_models = gang.gpu_models;
     for (const auto& [label, value] : gang.node_labels) fact.labels.push_back(label + "=" + value);
     fact.excluded_nodes = gang.excluded_nodes;
@@ -384,7 +398,9 @@ std::vector<job::HeldByOthers> holders_of(const Pool& pool, const PlacementReque
   std::vector<Holder> gangs;
   std::map<ProjectIndex, int64_t> by_project;
   for (const GangState* const gang : gangs_in(pool)) {
-    const ProjectIndex leaf = entry_in(*gang, pool).leaf;
+    // A gang of another pool may still have tasks on a node that has changed its pool.
+    const ProjectIndex leaf =
+        gang->home == &pool ? entry_in(*gang, pool).leaf : pool.ledger.find(gang->gang.project);
     const int64_t amount = gang->counted[resource];
     if (gang == &request.gang || amount == 0 || leaf == kNoProject) continue;
     if (!is_within(pool.ledger, leaf, within)) continue;
@@ -412,17 +428,25 @@ constexpr int kMostToldAnew = 8;
 
 using SharedVerdict = std::shared_ptr<const WaitVerdict>;
 
-void tell(Cycle& cycle, GangState& gang, const SharedVerdict& verdict) {
-  const auto* const no_room = std::get_if<job::NoRoom>(&verdict->reason.what);
+/// Whether the gang also waits in another pool, where it may use an open node.
+bool waits_at_open_nodes(const GangState& gang, const Pool& pool) {
+  return std::any_of(gang.entries.begin(), gang.entries.end(), [&](const PoolEntry& entry) {
+    if (entry.pool == &pool || entry.waits_in == nullptr) return false;
+    return !waits_for_room(*entry.waits_in) || !entry.waits_in->ask->none_is_open;
+  });
+}
+
+void tell(Cycle& cycle, const Pool& pool, GangState& gang, const SharedVerdict& verdict) {
   const ToldReason reason{.constraint = verdict->constraint,
-                          .none_is_open = no_room != nullptr && no_room->nodes == 0};
+                          .none_is_open = has_no_open_node(*verdict)};
+  if (reason.none_is_open && waits_at_open_nodes(gang, pool)) return;
   if (gang.told == reason) return;
   gang.told = reason;
   cycle.plan.waits.push_back({gang.gang.id, verdict});
 }
 
-void tell_alone(Cycle& cycle, GangState& gang, WaitVerdict verdict) {
-  tell(cycle, gang, std::make_shared<const WaitVerdict>(std::move(verdict)));
+void tell_alone(Cycle& cycle, const Pool& pool, GangState& gang, WaitVerdict verdict) {
+  tell(cycle, pool, gang, std::make_shared<const WaitVerdict>(std::move(verdict)));
 }
 
 /// Without the name of any gang of the class.
@@ -434,13 +458,13 @@ SharedVerdict shared_verdict(const Pool& pool, const WaitClass& waiting) {
 
 void tell_class(Cycle& cycle, const Pool& pool, WaitClass& waiting) {
   const SharedVerdict verdict = shared_verdict(pool, waiting);
-  for (GangState* const gang : waiting.unexplained) tell(cycle, *gang, verdict);
+  for (GangState* const gang : waiting.unexplained) tell(cycle, pool, *gang, verdict);
   waiting.unexplained.clear();
   if (!waiting.changed) return;
   int left = kMostToldAnew;
   for (GangState* const gang : waiting.waiters) {
     if (left-- == 0) break;
-    tell(cycle, *gang, verdict);
+    tell(cycle, pool, *gang, verdict);
   }
   waiting.changed = false;
 }
@@ -448,9 +472,10 @@ void tell_class(Cycle& cycle, const Pool& pool, WaitClass& waiting) {
 }  // namespace
 
 void tell_waits(Cycle& cycle, Pool& pool) {
-  for (GangState* const gang : pool.promised) tell_alone(cycle, *gang, promise_verdict(*gang));
+  for (GangState* const gang : pool.promised)
+    tell_alone(cycle, pool, *gang, promise_verdict(*gang));
   for (GangState* const gang : pool.homeless)
-    tell_alone(cycle, *gang, project_verdict(pool, *gang));
+    tell_alone(cycle, pool, *gang, project_verdict(pool, *gang));
   std::sort(pool.to_explain.begin(), pool.to_explain.end(),
             [](const WaitClass* left, const WaitClass* right) {
               return std::tie(left->leaf, left->key) < std::tie(right->leaf, right->key);

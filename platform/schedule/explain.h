@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "job/fact.h"
@@ -20,7 +21,7 @@ WaitVerdict after_evictions_verdict(const std::vector<Eviction>& evictions);
 WaitVerdict project_verdict(const Pool& pool, const GangState& gang);
 /// The gang does not even fit on the pool's nodes if nothing else runs there, nor on those of another
 /// pool that it may use: the nodes have changed since it was submitted. Nothing: it may fit, runs
-/// already, or a pool has no node at all for it, which shortage_verdict() reports.
+/// already, or the pool has no node at all for it, which shortage_verdict() reports.
 std::optional<WaitVerdict> never_verdict(const Pool& pool, const GangState& gang);
 /// The verdict of its class. REQUIRES: the constraint of the class is not kNone.
 WaitVerdict verdict_of(const Pool& pool, const WaitClass& waiting, const GangState& gang);
@@ -37,9 +38,13 @@ job::JobRef ref_to(const Gang& gang);
 WaitVerdict capacity_verdict(const Gang& gang, const CapacityRefusal& refusal,
                              const Ledger& ledger);
 
-/// For a gang that does not fit: number of tasks and nodes, missing and free amounts. `ever`: the
-/// gang fits if fewer tasks run; false if `shortage` is that of empty nodes.
-WaitVerdict shortage_verdict(const Gang& gang, const Shortage& shortage, bool ever);
+/// For a gang that does not fit in the pool of this name: number of tasks and nodes, missing and free
+/// amounts. `ever`: the gang fits if fewer tasks run; false if `shortage` is that of empty nodes.
+WaitVerdict shortage_verdict(const Gang& gang, const std::string& pool, const Shortage& shortage,
+                             bool ever);
+/// Whether the verdict is that the pool has no node, or no open one, that the gang may use. Where the
+/// gang may use another pool, too, the verdict about that pool is the better reason.
+bool has_no_open_node(const WaitVerdict& verdict);
 
 enum class Tense { kPast, kForecast };
 /// For the victim's events. A reclaim contains the use, quota, fair share and priority of both

@@ -10,6 +10,7 @@ using testing::evicted;
 using testing::gang;
 using testing::Ids;
 using testing::kBuild;
+using testing::kTrain;
 using testing::node;
 using testing::project;
 using testing::Stage;
@@ -106,6 +107,24 @@ TEST(Forbearance, DoesNotLastWhereTheClockWasSetBack) {
   Stage stage = build_behind_trains();
   stage.now -= seconds(3600);
   EXPECT_EQ(evicted(stage.plan()), (Ids{"a", "b"}));
+}
+
+TEST(Forbearance, AnEvictedGangThatIsSubmittedAgainEvictsNoGangForAWhile) {
+  Node large = node("n0", 1);
+  large.gpu_model = "A";
+  Stage stage({large, node("n1", 1)}, {project("q0", {.deserved = 2})});
+  stage.run(gang("less", "q0", 1, 1, kTrain - 1), {"n1"});
+  stage.run(gang("victim", "q0", 1), {"n0"});
+  Gang build = gang("build", "q0", 1, 1, kBuild);
+  build.gpu_models = {"A"};
+  stage.wait(build);
+  ASSERT_EQ(evicted(stage.plan()), (Ids{"victim"}));
+
+  stage.wait(gang("victim", "q0", 1));
+  EXPECT_EQ(evicted(stage.plan()), (Ids{}));
+
+  stage.now += seconds(30);
+  EXPECT_EQ(evicted(stage.plan()), (Ids{"less"}));
 }
 
 }  // namespace

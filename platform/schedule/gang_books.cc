@@ -31,6 +31,20 @@ void charge_as_others(GangState& gang) {
   }
 }
 
+/// A gang that waits in several pools requests the same in each of them.
+void count_repeated(GangState& gang) {
+  for (PoolEntry& entry : gang.entries) {
+    if (entry.leaf == kNoProject) continue;
+    const bool is_first = &entry == &gang.entries.front();
+    const Amounts repeated = gang.home == nullptr && !is_first ? entry.requested : Amounts{};
+    if (repeated == entry.repeated) continue;
+    WideAmounts& sum = entry.pool->repeated_requests[entry.leaf];
+    sum -= entry.repeated;
+    sum += repeated;
+    entry.repeated = repeated;
+  }
+}
+
 void count_requests(GangState& gang) {
   for (PoolEntry& entry : gang.entries) {
     if (entry.leaf == kNoProject) continue;
@@ -46,6 +60,7 @@ void count_requests(GangState& gang) {
     entry.requested = requested;
     touch(*entry.pool);
   }
+  count_repeated(gang);
 }
 
 void set_counted(GangState& gang, const Amounts& counted) {
@@ -74,7 +89,8 @@ void enter_victim(GangState& gang, std::set<VictimKey>& among, std::optional<Vic
   }
 }
 
-/// Only tasks that run undisturbed are victims: no leaving tasks, and no gangs with a promise.
+/// Only tasks that run undisturbed are victims: no leaving tasks, and no gangs with a promise. A gang
+/// on a silent node is no victim either: its end is reported when all of its tasks have ended.
 void index_as_victim(GangState& gang, Pool& home) {
   const ProjectIndex leaf = entry_in(gang, home).leaf;
   if (leaf == kNoProject) return;
@@ -83,7 +99,8 @@ void index_as_victim(GangState& gang, Pool& home) {
   std::optional<VictimKey> extras;
   const bool just_started = gang.started_in != 0 && gang.started_in == home.plan;
   if (just_started) home.just_started.insert(&gang);
-  const bool undisturbed = running_tasks(gang) > 0 && !has_promise(gang) && !is_leaving(gang);
+  const bool undisturbed = running_tasks(gang) > 0 && !has_promise(gang) && !is_leaving(gang) &&
+                           !is_on_silent_node(gang);
   if (gang.gang.preemptible && undisturbed && !just_started) {
     core = VictimKey{.priority = gang.gang.priority,
                      .below_minimum = is_below_minimum(gang),
@@ -101,10 +118,19 @@ void index_as_victim(GangState& gang, Pool& home) {
   index_contested(home, leaf);
 }
 
+bool is_ending(const GangState& gang) {
+  return std::any_of(gang.tasks.begin(), gang.tasks.end(),
+                     [](const TaskState& task) { return task.counts_until_end; });
+}
+
+/// On a silent node, nothing can end a gang that is past its time limit.
 void index_expected_end(GangState& gang, Pool& home) {
   std::optional<Time> end;
-  if (gang.gang.time_limit && gang.started && running_tasks(gang) > 0) {
-    end = *gang.started + *gang.gang.time_limit;
+  const bool ends = is_ending(gang) && !gang.overdue;
+  const bool can_end = (running_tasks(gang) > 0 || ends) && !is_on_silent_node(gang);
+  if (gang.gang.time_limit && gang.started && can_end) {
+    // A gang that is being stopped may end at any moment.
+    end = ends ? *gang.started : *gang.started + *gang.gang.time_limit;
   }
   if (end == gang.expected_end) return;
   if (gang.expected_end) home.expected_ends.erase({*gang.expected_end, gang.number, &gang});
@@ -121,6 +147,8 @@ void index_at_home(GangState& gang, Pool& home) {
   promised ? static_cast<void>(home.promised.insert(&gang))
            : static_cast<void>(home.promised.erase(&gang));
   stale ? static_cast<void>(home.stale.insert(&gang)) : static_cast<void>(home.stale.erase(&gang));
+  is_ending(gang) ? static_cast<void>(home.ending.insert(&gang))
+                  : static_cast<void>(home.ending.erase(&gang));
 }
 
 SharedRequest& ask_of(Pool& pool, const GangState& gang, RequestKey key) {
@@ -178,6 +206,7 @@ void leave_class(GangState& gang, PoolEntry& entry) {
   WaitClass& left = *entry.waits_in;
   const bool was_head = &left.head() == &gang;
   left.waiters.erase(&gang);
+  entry.pool->entered.erase(&gang);
   if (was_head) entry.pool->classes_changed(left.leaf);
   if (was_head && !left.waiters.empty()) entry.pool->note_new_head(left);
   left.unexplained.erase(&gang);
@@ -201,6 +230,7 @@ void wait_in(GangState& gang, PoolEntry& entry, const std::optional<NextRequest>
   if (wanted == nullptr) return;
   wanted->waiters.insert(&gang);
   wanted->unexplained.insert(&gang);
+  if (!wanted->only_grows()) pool.entered.insert(&gang);
   pool.tell_later(*wanted);
   if (!waits_for_room(*wanted)) pool.doubt(*wanted);
   if (&wanted->head() == &gang) {
@@ -219,7 +249,7 @@ Amounts counted_amounts(const GangState& gang) {
   Amounts counted;
   for (size_t task = 0; task < gang.tasks.size(); ++task) {
     const TaskState& state = gang.tasks[task];
-    if (state.phase == TaskPhase::kRunning || state.promised) {
+    if (state.phase == TaskPhase::kRunning || state.promised || state.counts_until_end) {
       counted += entry.charge[static_cast<size_t>(groups[task])];
     }
   }
@@ -238,8 +268,31 @@ void end_plan(Pool& pool) {
   }
 }
 
+namespace {
+
+/// Most gangs with leaving tasks end as a whole, and their end is reported when all of their tasks
+/// have ended. As long as one of them is on a silent node, or if the gang is overdue, what the
+/// leaving tasks hold is not expected to become free.
+void settle_stuck(GangState& gang) {
+  const bool stuck = gang.overdue || is_on_silent_node(gang);
+  for (TaskState& task : gang.tasks) {
+    const bool leaves = task.phase == TaskPhase::kLeaving && task.held.node >= 0;
+    if (!leaves || std::exchange(task.stuck, stuck) == stuck) continue;
+    Pool& pool = *task.held_in;
+    stuck ? pool.nodes.undo_begin_release(task.held) : pool.nodes.begin_release(task.held);
+    touch(pool);
+  }
+}
+
+}  // namespace
+
 void refresh(GangState& gang) {
-  if (!holds_anything(gang)) charge_as_others(gang);
+  if (is_leaving(gang)) settle_stuck(gang);
+  if (!holds_anything(gang)) {
+    charge_as_others(gang);
+    gang.ends_by.reset();
+    gang.overdue = false;
+  }
   if (Pool* const home = gang.home; home != nullptr) {
     count_allocated(gang);
     index_at_home(gang, *home);
@@ -249,6 +302,9 @@ void refresh(GangState& gang) {
   if (running_tasks(gang) == 0 && !is_leaving(gang)) gang.started.reset();
   count_requests(gang);
   const std::optional<NextRequest> want = gang.not_before ? std::nullopt : want_of(gang);
+  // A gang that was promised its minimum still waits.
+  const bool waits = has_promise(gang) || (want && want->state == ElasticState::kBelowMinimum);
+  if (!waits) gang.waits_since.reset();
   for (PoolEntry& entry : gang.entries) wait_in(gang, entry, want);
 }
 
@@ -259,6 +315,8 @@ void withdraw(GangState& gang) {
     if (entry.leaf == kNoProject) continue;
     entry.pool->ledger.remove_request(entry.leaf, entry.requested);
     entry.requested = {};
+    if (entry.repeated != Amounts{}) entry.pool->repeated_requests[entry.leaf] -= entry.repeated;
+    entry.repeated = {};
     touch(*entry.pool);
   }
 }
@@ -291,14 +349,26 @@ void settle_in(GangState& gang, Pool& pool, int task, const Booking& booking) {
   TaskState& state = gang.tasks[static_cast<size_t>(task)];
   state.phase = TaskPhase::kRunning;
   state.held = booking;
+  state.held_in = &pool;
   state.seated = ++pool.seatings;
   gang.home = &pool;
   if (booking.node >= 0) pool.tenants_of(booking.node).push_back({&gang, task});
 }
 
-void occupy(GangState& gang, Pool& pool, int task, const Booking& booking) {
-  if (booking.node >= 0) pool.nodes.book(booking);
-  settle_in(gang, pool, task, booking);
+void occupy(GangState& gang, Pool& home, int task, Pool& held_in, const Booking& booking) {
+  if (booking.node >= 0) held_in.nodes.book(booking);
+  settle_in(gang, held_in, task, booking);
+  if (&held_in != &home) {
+    touch(held_in);
+    if (booking.node >= 0) ++home.elsewhere;
+  }
+  gang.home = &home;
+}
+
+void begin_to_leave(GangState& gang, int task) {
+  TaskState& state = gang.tasks[static_cast<size_t>(task)];
+  state.phase = TaskPhase::kLeaving;
+  if (state.held.node >= 0) state.held_in->nodes.begin_release(state.held);
 }
 
 namespace {
@@ -306,8 +376,8 @@ namespace {
 void leave_node(GangState& gang, int task) {
   TaskState& state = gang.tasks[static_cast<size_t>(task)];
   if (state.held.node < 0) return;
-  Pool& pool = *gang.home;
-  if (state.phase == TaskPhase::kRunning) {
+  Pool& pool = *state.held_in;
+  if (state.phase == TaskPhase::kRunning || state.stuck) {
     pool.nodes.unbook(state.held);
   } else {
     pool.nodes.end_release(state.held);
@@ -315,7 +385,12 @@ void leave_node(GangState& gang, int task) {
   std::erase_if(pool.tenants_of(state.held.node),
                 [&](const Tenant& tenant) { return tenant.gang == &gang && tenant.task == task; });
   pool.grown.push_back(state.held.node);
+  if (&pool != gang.home) {
+    touch(pool);
+    --gang.home->elsewhere;
+  }
   state.held.node = -1;
+  state.stuck = false;
 }
 
 }  // namespace
@@ -325,6 +400,7 @@ MakesRoomFor vacate(GangState& gang, int task) {
   if (state.phase == TaskPhase::kOpen) return {};
   leave_node(gang, task);
   state.phase = TaskPhase::kOpen;
+  state.counts_until_end = false;
   return std::exchange(state.leaves_for, {});
 }
 

@@ -20,19 +20,24 @@ bool charge_anew(GangState& gang, Pool& pool);
 /// Looks up the gang's project again, which may have been added.
 void find_leaf(GangState& gang, PoolEntry& entry);
 
-/// Task `task` runs on `booking`; books it, unless its node is -1.
-void occupy(GangState& gang, Pool& pool, int task, const Booking& booking);
-/// As occupy(), if the resources are already booked.
+/// Task `task` of the gang, whose home is `home`, runs on `booking`, which is of a node of `held_in`;
+/// books it, unless its node is -1.
+void occupy(GangState& gang, Pool& home, int task, Pool& held_in, const Booking& booking);
+/// As occupy() in `pool`, if the resources are already booked.
 void settle_in(GangState& gang, Pool& pool, int task, const Booking& booking);
 /// Frees the resources of the task. Returns the promise that it was leaving for.
 MakesRoomFor vacate(GangState& gang, int task);
 /// Frees the resources that were promised to the gang.
 void drop_promise(GangState& gang);
 
+/// The running task was evicted: its resources become free when it has ended.
+void begin_to_leave(GangState& gang, int task);
+
 /// The node of the task was removed: the task still counts, but holds no node.
 void lose_node(GangState& gang, int task);
 
-/// What the ledger of its home counts: running tasks without the leaving ones, and promises.
+/// What the ledger of its home counts: running tasks, promises, and tasks that leave, but not for
+/// another gang.
 Amounts counted_amounts(const GangState& gang);
 
 /// Removes the gang from all ledgers and queues. REQUIRES: it holds nothing, and refresh() was

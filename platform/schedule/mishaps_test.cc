@@ -9,6 +9,7 @@ namespace muster::schedule {
 namespace {
 
 using std::chrono::seconds;
+using testing::elastic;
 using testing::evicted;
 using testing::gang;
 using testing::Ids;
@@ -46,6 +47,28 @@ TEST(BadLuck, GangsOfADeletedProjectWaitAndRunOn) {
 
   stage.scheduler.set_projects(one_project());
   EXPECT_EQ(started(stage.plan()), (Ids{"b"}));
+}
+
+TEST(BadLuck, AGangThatMayUseAnotherPoolKeepsItsPromiseAndItsPause) {
+  Stage stage({node("n0", 2)}, {project("q", {.deserved = 0}), project("p", {.deserved = 2})});
+  stage.run(gang("a", "q", 2), {"n0"});
+  stage.wait(gang("b", "p", 2));
+  stage.wait(gang("later", "p", 1));
+  stage.scheduler.requeue("later", stage.now + seconds(60));
+  const Plan plan = stage.plan();
+  ASSERT_EQ(promised(plan), (Ids{"b"}));
+
+  stage.scheduler.set_node(node("m0", 1, "second"));
+  for (const char* id : {"b", "later"}) stage.scheduler.set_pools(id, {"default", "second"});
+  EXPECT_EQ(started(stage.plan()), (Ids{}));
+  EXPECT_EQ(stage.scheduler.explain("b", stage.now).constraint, Constraint::kReleasing);
+  stage.leave(plan);
+  EXPECT_EQ(started(stage.plan()), (Ids{"b"}));
+  EXPECT_FALSE(stage.scheduler.is_stale());
+  EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
+
+  stage.now += seconds(60);
+  EXPECT_EQ(started(stage.plan()), (Ids{"later"})) << "in the other pool";
 }
 
 TEST(BadLuck, ANodeThatVanishesTakesItsPromisesAlong) {
@@ -184,6 +207,89 @@ TEST(BadLuck, AnUnusedPartOfAGpuIsPromisedNoLongerWhenTheNodeLacksGpusForItsTask
 
   stage.scheduler.set_node(with_a_plugin(2));
   EXPECT_EQ(started(stage.plan()), (Ids{"c"}));
+}
+
+TEST(BadLuck, APromiseWaitsForNoTaskOnANodeThatGoesSilentAfterTheEviction) {
+  Stage stage({node("n0", 1), node("n1", 1), node("n2", 1)}, {project("q", {.deserved = 3})});
+  stage.run(gang("healthy", "q", 1), {"n0"});
+  stage.run(gang("cut", "q", 1, 2), {"n1", "n2"});
+  stage.wait(gang("build", "q", 1, 1, kBuild));
+  const Plan plan = stage.plan();
+  ASSERT_EQ(evicted(plan), (Ids{"cut"})) << "it is younger";
+  ASSERT_EQ(promised(plan), (Ids{"build"}));
+
+  Node silent = node("n2", 1);
+  silent.cordoned = silent.silent = true;
+  stage.scheduler.set_node(silent);
+
+  const Plan next = stage.plan();
+  EXPECT_EQ(evicted(next), (Ids{"healthy"}));
+  EXPECT_EQ(promised(next), (Ids{"build"}));
+  EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
+  stage.leave(next);
+  EXPECT_EQ(started(stage.plan()), (Ids{"build"}));
+
+  stage.scheduler.set_node(node("n2", 1));
+  EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
+  stage.leave(plan);
+  EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
+  EXPECT_EQ(stage.scheduler.free_devices("n1"), (std::vector<int>{kWholeGpu}));
+}
+
+TEST(BadLuck, APromiseWaitsForNoGangThatKeepsATaskOnANodeThatGoesSilentAfterTheEviction) {
+  Stage stage({node("n0", 1), node("n1", 1), node("n2", 1)}, {project("q", {.deserved = 3})});
+  stage.run(gang("healthy", "q", 1), {"n0"});
+  stage.run(elastic(gang("cut", "q", 1, 2), 1), {"n2", "n1"});
+  stage.wait(gang("build", "q", 1, 1, kBuild));
+  const Plan plan = stage.plan();
+  ASSERT_EQ(evicted(plan), (Ids{"cut"})) << "it is younger";
+  ASSERT_EQ(plan.evictions[0].tasks, (std::vector<int>{1}));
+
+  Node silent = node("n2", 1);
+  silent.cordoned = silent.silent = true;
+  stage.scheduler.set_node(silent);
+
+  const Plan next = stage.plan();
+  EXPECT_EQ(evicted(next), (Ids{"healthy"}));
+  EXPECT_EQ(promised(next), (Ids{"build"}));
+  EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
+  stage.leave(next);
+  EXPECT_EQ(started(stage.plan()), (Ids{"build"}));
+
+  stage.leave(plan);
+  stage.scheduler.set_node(node("n2", 1));
+  EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
+  EXPECT_EQ(stage.scheduler.free_devices("n1"), (std::vector<int>{kWholeGpu}));
+}
+
+TEST(BadLuck, AGangThatIsStoppedLosesWhatItWasPromised) {
+  Stage stage({node("n0", 1), node("n1", 2)}, {project("q", {.deserved = 3}), project("p", {})});
+  stage.run(gang("guest", "p", 2), {"n1"});
+  stage.run(elastic(gang("grows", "q", 1, 3), 1), {"n0", "", ""});
+  stage.wait(gang("small", "p", 1));
+  const Plan plan = stage.plan();
+  ASSERT_EQ(evicted(plan), (Ids{"guest"}));
+  ASSERT_EQ(promised(plan), (Ids{"grows"}));
+
+  stage.scheduler.leaves("grows", stage.now + seconds(60));
+  stage.leave(plan);
+
+  EXPECT_EQ(started(stage.plan()), (Ids{"guest"}));
+  EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
+}
+
+TEST(BadLuck, AGangThatMayUseAnotherPoolIsToldItsReasonAgain) {
+  Stage stage({node("n0", 1)}, {project("q", {.deserved = 2})});
+  stage.run(gang("a", "q", 1), {"n0"});
+  stage.wait(gang("b", "q", 1));
+  ASSERT_EQ(stage.plan().waits.size(), 1U);
+  ASSERT_EQ(stage.plan().waits.size(), 0U);
+
+  stage.scheduler.set_node(node("m0", 0, "second"));
+  stage.scheduler.set_pools("b", {"second"});
+  stage.scheduler.set_pools("b", {"default", "second"});
+
+  EXPECT_EQ(stage.plan().waits.size(), 1U);
 }
 
 TEST(BadLuck, ANodeThatComesBackSmallerTakesNothingNew) {

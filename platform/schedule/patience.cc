@@ -100,6 +100,20 @@ void keep_room(Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& waiti
                    .emptied = std::move(emptied)});
 }
 
+/// When the patience of the gang ends. REQUIRES: note_waits().
+Time patient_until(const Cycle& cycle, const GangState& gang) {
+  return gang.waits_since.value_or(cycle.now) + cycle.options.patience;
+}
+
+/// The gangs of the first plan wait since their submission: an earlier scheduler may have had them.
+void note_waits(const Cycle& cycle, Pool& pool) {
+  const GangSet entered = std::exchange(pool.entered, {});
+  for (GangState* const gang : entered) {
+    if (gang->waits_since) continue;
+    gang->waits_since = cycle.number == 1 ? std::min(gang->gang.submitted, cycle.now) : cycle.now;
+  }
+}
+
 /// Whether a gang can get a reservation now; else looks again when the next gang's patience is
 /// over.
 bool anybody_lost_patience(const Cycle& cycle, Pool& pool) {
@@ -109,7 +123,7 @@ bool anybody_lost_patience(const Cycle& cycle, Pool& pool) {
       if (waiting->waiters.empty() || !may_lose_patience(*waiting)) continue;
       const GangState& head = waiting->head();
       if (is_kept_room(pool, head)) continue;
-      const Time until = head.gang.submitted + cycle.options.patience;
+      const Time until = patient_until(cycle, head);
       if (until <= cycle.now) {
         any = true;
       } else {
@@ -123,6 +137,7 @@ bool anybody_lost_patience(const Cycle& cycle, Pool& pool) {
 }  // namespace
 
 void lose_patience(Cycle& cycle, Pool& pool) {
+  note_waits(cycle, pool);
   // What these leave goes to other gangs in the next plan.
   if (review_reservations(pool)) pool.look_again_at(cycle.now);
   const auto most = static_cast<size_t>(std::max(cycle.options.reservations, 0));
@@ -139,7 +154,7 @@ void lose_patience(Cycle& cycle, Pool& pool) {
     WaitClass* const waiting = order.top();
     if (waiting == nullptr) return;
     GangState& gang = waiting->head();
-    const bool lost = gang.gang.submitted + cycle.options.patience <= cycle.now;
+    const bool lost = patient_until(cycle, gang) <= cycle.now;
     const bool may_get_one = lost && !is_kept_room(pool, gang);
     if (may_get_one && held_at_limit(pool, request_of(cycle.options, gang, pool,
                                                       waiting->key.ask.counts)) == nullptr) {

@@ -36,6 +36,10 @@ std::string_view to_string(Constraint constraint) {
       return "releasing";
     case Constraint::kNever:
       return "never";
+    case Constraint::kDelayed:
+      return "delayed";
+    case Constraint::kTurn:
+      return "turn";
   }
   return "unknown";
 }

@@ -59,6 +59,8 @@ enum class Constraint {
   kReserved,   ///< the free resources are reserved for another gang
   kReleasing,  ///< it has a promise, and other tasks are still leaving
   kNever,      ///< it does not fit even on an empty cluster
+  kDelayed,    ///< it failed, and does not start again before a certain time
+  kTurn,       ///< resources are free, but other gangs are served first
 };
 
 std::string_view to_string(Constraint constraint);

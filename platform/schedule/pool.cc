@@ -120,12 +120,24 @@ std::vector<int> extra_tasks(const GangState& gang) {
   return of_workers;
 }
 
+Booking booking_in(const TaskState& task, const Pool& pool) {
+  return task.held_in == &pool ? task.held : Booking{};
+}
+
 std::vector<Booking> held_bookings(const GangState& gang) {
   std::vector<Booking> held;
   for (const TaskState& task : gang.tasks) {
-    if (task.phase == TaskPhase::kRunning && task.held.node >= 0) held.push_back(task.held);
+    const bool is_there = task.held.node >= 0 && task.held_in == gang.home;
+    if (task.phase == TaskPhase::kRunning && is_there) held.push_back(task.held);
   }
   return held;
+}
+
+bool is_on_silent_node(const GangState& gang) {
+  return std::any_of(gang.tasks.begin(), gang.tasks.end(), [](const TaskState& task) {
+    return task.phase != TaskPhase::kOpen && task.held.node >= 0 &&
+           task.held_in->nodes.node(task.held.node).silent;
+  });
 }
 
 PoolEntry& entry_in(GangState& gang, const Pool& pool) {
@@ -244,7 +256,8 @@ bool might_hold_one_unreserved(const Nodes& nodes, NodeIndex node,
 }
 
 bool has_room_in_all(const Pool& pool, const Amounts& charge) {
-  return pool.cordoned > 0 || (pool.counted + charge).within(pool.nodes.total());
+  return pool.cordoned > 0 || pool.elsewhere > 0 ||
+         (pool.counted + charge).within(pool.nodes.total());
 }
 
 void forget_shortages(Pool& pool) {

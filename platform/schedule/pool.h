@@ -28,7 +28,7 @@ struct GangState;
 enum class TaskPhase : uint8_t {
   kOpen,     ///< holds nothing
   kRunning,  ///< holds resources
-  kLeaving,  ///< evicted; holds its resources until it has ended
+  kLeaving,  ///< evicted or being stopped; holds its resources until it has ended
 };
 
 /// The promise that needs the resources of a leaving task.
@@ -40,9 +40,12 @@ struct MakesRoomFor {
 struct TaskState {
   TaskPhase phase = TaskPhase::kOpen;
   Booking held;                     ///< node -1: its node was removed from the cluster
-  uint64_t seated = 0;              ///< Pool::seatings when it got `held`
+  Pool* held_in = nullptr;          ///< the pool of that node: mostly the gang's home
+  uint64_t seated = 0;              ///< Pool::seatings of that pool when it got `held`
+  bool stuck = false;               ///< leaving, but not expected to end soon; see settle_stuck()
   std::optional<Booking> promised;  ///< where the task starts next
   MakesRoomFor leaves_for;
+  bool counts_until_end = false;  ///< leaves, but not for another gang: the ledger still counts it
 };
 
 /// The order in which gangs of a project are evicted, least key first.
@@ -66,6 +69,7 @@ struct PoolEntry {
   std::vector<Amounts> charge;     ///< of one task in the ledger, by group
   bool keeps_charge = false;       ///< `charge` is that of an earlier time, which was lower
   Amounts requested;               ///< as entered in the ledger
+  Amounts repeated;                ///< the part of `requested` that another pool counts, too
   WaitClass* waits_in = nullptr;
 };
 
@@ -90,8 +94,11 @@ struct GangState {
   int leaving_for_it = 0;          ///< leaving tasks of other gangs that its promise waits for
   std::optional<Time> started;
   std::optional<Time> stale_since;
+  std::optional<Time> waits_since;  ///< for its minimum; nothing: it does not, or not yet in a plan
   std::optional<Time> not_before;   ///< does not start before
   std::optional<Time> cools_until;  ///< was evicted, and evicts no gang before
+  std::optional<Time> ends_by;      ///< is being stopped, and is expected to have ended by then
+  bool overdue = false;             ///< has not ended by then: not expected to end soon
   std::optional<ToldReason> told;   ///< what was last reported
   uint64_t started_in = 0;          ///< number of the last plan that started tasks of it
   size_t start_in_plan = 0;         ///< index of that start in the plan
@@ -130,7 +137,12 @@ std::vector<int> open_tasks(const GangState& gang, const std::vector<int>& count
 /// last.
 std::vector<int> extra_tasks(const GangState& gang);
 
+/// What the task holds on the nodes of `pool`; node -1: nothing.
+Booking booking_in(const TaskState& task, const Pool& pool);
+/// What its running tasks hold on the nodes of its home.
 std::vector<Booking> held_bookings(const GangState& gang);
+/// Whether one of its tasks holds resources of a node that does not answer.
+bool is_on_silent_node(const GangState& gang);
 
 PoolEntry& entry_in(GangState& gang, const Pool& pool);
 const PoolEntry& entry_in(const GangState& gang, const Pool& pool);
@@ -287,11 +299,15 @@ struct Pool {
   std::vector<WaitClass*> unsure;      ///< their constraint is neither kRoom nor kTopology
   std::vector<WaitClass*> new_heads;   ///< their first gang may be within Options::forbearance
 
+  GangSet entered;  ///< began to wait for their minimum, and lose_patience() has not seen them yet
   GangSet promised;
   GangSet homeless;  ///< waiting gangs whose project is unknown or has subprojects
   GangSet stale;
+  GangSet ending;        ///< with tasks that leave, but not for another gang
   GangSet just_started;  ///< in this plan; not evicted in the same plan
   Amounts counted;       ///< of all gangs in the ledger
+  /// By project: the sums of PoolEntry::repeated.
+  std::map<ProjectIndex, WideAmounts> repeated_requests;
   /// Projects with a class that is more important than one of their gangs that may be evicted.
   std::set<ProjectIndex> contested;
   ProjectRankings rankings;
@@ -299,6 +315,7 @@ struct Pool {
   /// The Nodes::smallest_gpu_memory() under which the gangs are charged.
   int64_t charged_by_memory = 0;
   int cordoned = 0;        ///< number of cordoned nodes
+  int elsewhere = 0;       ///< number of tasks in `counted` that hold resources of another pool
   int gangs = 0;           ///< number of gangs that may use it
   bool had_nodes = false;  ///< and so may have a history of usage
   std::set<std::tuple<Time, uint64_t, GangState*>> expected_ends;
@@ -390,7 +407,8 @@ bool might_hold_one_unreserved(const Nodes& nodes, NodeIndex node,
                                const std::vector<Claim>& claims);
 
 /// Whether the pool has `charge` free in total; moving gangs cannot help otherwise. True if nodes
-/// are cordoned, because the ledger counts their tasks but not their resources.
+/// are cordoned, or tasks hold resources of another pool: the ledger counts these tasks but not the
+/// resources of their nodes.
 bool has_room_in_all(const Pool& pool, const Amounts& charge);
 
 /// Forgets refusals that may no longer hold, because resources became free.

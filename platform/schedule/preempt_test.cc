@@ -6,6 +6,7 @@
 namespace muster::schedule {
 namespace {
 
+using std::chrono::minutes;
 using testing::elastic;
 using testing::evicted;
 using testing::gang;
@@ -27,6 +28,36 @@ TEST(Preempt, TakesFromALessImportantGangOfTheSameProject) {
   ASSERT_EQ(evicted(plan), (Ids{"train"}));
   EXPECT_EQ(plan.evictions[0].cause, EvictionCause::kPreempted);
   EXPECT_EQ(promised(plan), (Ids{"build"}));
+}
+
+// The end of a gang is reported when all of its tasks have ended.
+TEST(Preempt, TakesNothingFromAGangWithATaskOnASilentNode) {
+  Node silent = node("n2", 1);
+  silent.cordoned = silent.silent = true;
+  for (const bool is_silent_at_first : {true, false}) {
+    Stage stage({node("n0", 1), node("n1", 1), is_silent_at_first ? silent : node("n2", 1)},
+                {project("q0", {.deserved = 3})});
+    stage.run(gang("healthy", "q0", 1), {"n0"});
+    stage.run(gang("cut", "q0", 1, 2), {"n1", "n2"});
+    if (!is_silent_at_first) stage.scheduler.set_node(silent);
+    stage.wait(gang("build", "q0", 1, 1, kBuild));
+
+    EXPECT_EQ(evicted(stage.plan(kPreempt)), (Ids{"healthy"})) << is_silent_at_first;
+  }
+}
+
+TEST(Preempt, TakesFromAGangWhoseSilentNodeAnswersAgain) {
+  Stage stage({node("n1", 1), node("n2", 1)}, {project("q0", {.deserved = 2})});
+  stage.run(gang("cut", "q0", 1, 2), {"n1", "n2"});
+  Node silent = node("n2", 1);
+  silent.cordoned = silent.silent = true;
+  stage.scheduler.set_node(silent);
+  stage.wait(gang("build", "q0", 1, 1, kBuild));
+  ASSERT_EQ(evicted(stage.plan(kPreempt)), (Ids{}));
+
+  stage.scheduler.set_node(node("n2", 1));
+
+  EXPECT_EQ(evicted(stage.plan(kPreempt)), (Ids{"cut"}));
 }
 
 TEST(Preempt, NeverTakesFromAnEqual) {
@@ -114,6 +145,93 @@ TEST(Preempt, EvictsGangsOfItsProjectToStayWithinItsLimit) {
 
   stage.leave(plan);
   EXPECT_EQ(started(stage.plan()), (Ids{"build"}));
+}
+
+TEST(Preempt, EvictsNoGangIfAGangThatIsBeingStoppedSuffices) {
+  for (const int64_t limit : {-1, 2}) {
+    Stage stage({node("n0", 2)}, {project("q0", {.deserved = 2, .limit = limit})});
+    stage.run(gang("stopped", "q0", 1), {"n0"});
+    stage.run(gang("train", "q0", 1), {"n0"});
+    stage.scheduler.leaves("stopped", stage.now + minutes(1));
+    stage.wait(gang("build", "q0", 1, 1, kBuild));
+
+    const Plan plan = stage.plan();
+    EXPECT_EQ(evicted(plan), (Ids{})) << "limit " << limit;
+    EXPECT_EQ(started(plan), (Ids{})) << "limit " << limit;
+
+    stage.end("stopped");
+    EXPECT_EQ(started(stage.plan()), (Ids{"build"})) << "limit " << limit;
+  }
+}
+
+TEST(Preempt, WaitsOnlySoLongForAGangThatIsBeingStopped) {
+  for (const int64_t limit : {-1, 2}) {
+    Stage stage({node("n0", 2)}, {project("q0", {.deserved = 2, .limit = limit})});
+    stage.run(gang("stopped", "q0", 1), {"n0"});
+    stage.run(gang("train", "q0", 1), {"n0"});
+    const Time ends_by = stage.now + minutes(1);
+    stage.scheduler.leaves("stopped", ends_by);
+    stage.wait(gang("build", "q0", 1, 1, kBuild));
+
+    const Plan first = stage.plan();
+    EXPECT_EQ(evicted(first), (Ids{})) << "limit " << limit;
+    EXPECT_EQ(first.again_at, ends_by) << "limit " << limit;
+    stage.scheduler.leaves("stopped", ends_by + minutes(1));  // the first call counts
+    stage.now = ends_by;
+    const Plan second = stage.plan();
+    EXPECT_EQ(evicted(second), (Ids{"train"})) << "limit " << limit;
+    EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
+
+    stage.leave(second);
+    EXPECT_EQ(started(stage.plan()), (Ids{"build"})) << "limit " << limit;
+    stage.end("stopped");
+    EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
+    EXPECT_EQ(stage.scheduler.free_devices("n0"), (std::vector<int>{kWholeGpu, 0}));
+  }
+}
+
+TEST(Preempt, WaitsNoLongerForAGangThatIsBeingStoppedAndIsAdoptedAgain) {
+  Stage stage({node("n0", 2)}, {project("q0", {.deserved = 2})});
+  stage.run(gang("stopped", "q0", 1), {"n0"});
+  stage.run(gang("train", "q0", 1), {"n0"});
+  stage.scheduler.leaves("stopped", stage.now + minutes(1));
+  stage.wait(gang("build", "q0", 1, 1, kBuild));
+  stage.now += minutes(1);
+  const std::vector<std::optional<TaskPlace>> places{
+      TaskPlace{.node = "n0", .devices = {0}, .share_milli = kWholeGpu}};
+  stage.scheduler.adopt(gang("stopped", "q0", 1), places, testing::kStart);
+  stage.scheduler.leaves("stopped", stage.now + minutes(1));
+
+  EXPECT_EQ(evicted(stage.plan()), (Ids{"train"}));
+}
+
+TEST(Preempt, EvictsWhatAGangThatIsBeingStoppedDoesNotFree) {
+  Stage stage({node("n0", 3)}, {project("q0", {.deserved = 3})});
+  stage.run(gang("stopped", "q0", 1), {"n0"});
+  stage.run(gang("a", "q0", 1), {"n0"});
+  stage.run(gang("b", "q0", 1), {"n0"});
+  stage.scheduler.leaves("stopped", stage.now + minutes(1));
+  stage.wait(gang("build", "q0", 2, 1, kBuild));
+
+  const Plan plan = stage.plan();
+  EXPECT_EQ(evicted(plan), (Ids{"b"}));
+  stage.leave(plan);
+  EXPECT_EQ(started(stage.plan()), (Ids{}));
+  stage.end("stopped");
+  EXPECT_EQ(started(stage.plan()), (Ids{"build"}));
+}
+
+TEST(Preempt, CountsAGangThatIsBeingStoppedAgainstTheLimitOfItsProject) {
+  Stage stage({node("n0", 2)}, {project("q0", {.deserved = 1, .weight = 1, .limit = 1})});
+  stage.run(gang("stopped", "q0", 1), {"n0"});
+  stage.scheduler.leaves("stopped", stage.now + minutes(1));
+  stage.wait(gang("next", "q0", 1));
+  EXPECT_EQ(started(stage.plan()), (Ids{}));
+  EXPECT_EQ(stage.scheduler.standing("q0").allocated.gpu_milli, kWholeGpu);
+
+  stage.end("stopped");
+  EXPECT_EQ(started(stage.plan()), (Ids{"next"}));
+  EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
 }
 
 // A gang that starts in a plan is no victim of that plan.

@@ -52,10 +52,12 @@ std::optional<WaitVerdict> Scheduler::refuses(const Gang& gang) const {
     if (!refusal) {
       const std::optional<Shortage> shortage = pool.nodes.could_never_hold(gang);
       if (!shortage) return std::nullopt;
-      refusal = shortage_verdict(gang, *shortage, false);
+      refusal = shortage_verdict(gang, name, *shortage, false);
     }
-    if (!first) first = std::move(refusal);
+    const bool is_better = !first || (has_no_open_node(*first) && !has_no_open_node(*refusal));
+    if (is_better) first = std::move(refusal);
   }
+  if (has_no_open_node(*first)) std::get<job::NoRoom>(first->reason.what).pools = pools_of(gang);
   return first;
 }
 
@@ -112,8 +114,26 @@ std::optional<size_t> Scheduler::place_in_queue(const std::string& id) const {
   return found ? std::optional(before) : std::nullopt;
 }
 
+namespace {
+
+/// What gangs of the project request in this pool that is already counted in another one.
+Amounts repeated_requests_of(const Pool& pool, ProjectIndex project) {
+  WideAmounts sum;
+  for (const auto& [leaf, repeated] : pool.repeated_requests) {
+    ProjectIndex level = leaf;
+    while (level != kNoProject && level != project) level = pool.ledger.parent(level);
+    if (level == project) sum += repeated;
+  }
+  return sum.clamped();
+}
+
+}  // namespace
+
 Standing Scheduler::standing(const std::string& project, const std::string& pool) const {
   Standing sum;
+  const bool any_has_nodes =
+      std::any_of(state_->pools.begin(), state_->pools.end(),
+                  [](const auto& named) { return named.second->nodes.count() > 0; });
   for (const auto& [name, one] : state_->pools) {
     if (!pool.empty() && name != pool) continue;
     settle_books(*one);
@@ -125,12 +145,15 @@ Standing Scheduler::standing(const std::string& project, const std::string& pool
         to[resource] = std::min(to[resource] + more[resource], kUnlimited);
       }
     };
-    add(sum.deserved, part.deserved);
-    add(sum.limit, part.limit);
+    // A pool without nodes, which gangs may name, has nothing to give.
+    const bool counts = !pool.empty() || !any_has_nodes || one->nodes.count() > 0;
+    if (counts) add(sum.deserved, part.deserved);
+    if (counts) add(sum.limit, part.limit);
     add(sum.fair_share, part.fair_share);
     add(sum.allocated, part.allocated);
     add(sum.allocated_non_preemptible, part.allocated_non_preemptible);
-    add(sum.requested, part.requested);
+    const Amounts repeated = pool.empty() ? repeated_requests_of(*one, index) : Amounts{};
+    add(sum.requested, part.requested - repeated);
   }
   return sum;
 }

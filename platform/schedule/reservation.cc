@@ -328,12 +328,13 @@ void Reservations::blocked(const PlacementRequest& request) {
   if (is_kept) return;
   put_back_all();
   std::optional<ShadowStart> shadow = shadow_start(pool_, request, cycle_.now);
-  if (!shadow || shadow->start <= cycle_.now) return;
+  if (!shadow) return;
   add_reservation(pool_, pool_.timed,
                   {.gang = &request.gang,
                    .leaf = request.entry.leaf,
                    .bookings = std::move(shadow->bookings),
-                   .start = shadow->start,
+                   // Where running gangs are past their expected end, or leave, the start is now.
+                   .start = std::max(shadow->start, cycle_.now),
                    .within_quota = is_within_quota(request)});
 }
 
@@ -433,7 +434,7 @@ bool has_wrong_node_books(Pool& pool) {
     for (const Tenant& tenant : pool.tenants_of(node)) {
       const TaskState& task = tenant.gang->tasks[static_cast<size_t>(tenant.task)];
       fresh.book(there(task.held));
-      if (task.phase == TaskPhase::kLeaving) fresh.begin_release(there(task.held));
+      if (task.phase == TaskPhase::kLeaving && !task.stuck) fresh.begin_release(there(task.held));
       const bool is_running = task.phase == TaskPhase::kRunning;
       if (is_running && task.held.yields != has_to_yield(reserved, *tenant.gang, task)) return true;
     }

@@ -55,6 +55,63 @@ TEST(Reservation, LetsOnlyGangsThatEndBeforeItsStartRunFirst) {
   }
 }
 
+TEST(Reservation, LastsWhileAGangRunsLongerThanExpected) {
+  Stage stage({node("n0", 4), node("n1", 4)}, one_ample_project());
+  stage.run(limited(gang("r", "q", 4), seconds(101)), {"n0"});  // ends in 100 s
+  stage.wait(limited(gang("wide", "q", 4, 2), seconds(10)));
+  stage.plan();
+  stage.now += seconds(160);
+
+  stage.wait(limited(gang("long", "q", 1), seconds(1000)));
+  const Plan plan = stage.plan();
+  EXPECT_EQ(started(plan), (Ids{}));
+  EXPECT_EQ(reason_of(plan, "long").constraint, Constraint::kReserved);
+  stage.scheduler.set_node(node("n2", 1));
+  EXPECT_EQ(started(stage.plan()), (Ids{"long"})) << "it delays nothing there";
+  stage.end("r");
+  EXPECT_EQ(started(stage.plan()), (Ids{"wide"}));
+}
+
+TEST(Reservation, LastsWhileTheGangThatItWaitsForIsBeingStopped) {
+  for (const int64_t limit : {-1, 12}) {
+    for (const seconds stopped_after : {seconds(50), seconds(160)}) {
+      SCOPED_TRACE(::testing::Message()
+                   << "limit " << limit << ", " << stopped_after.count() << " s");
+      Stage stage({node("n0", 4), node("n1", 4)},
+                  {project("q", {.deserved = 100, .limit = limit})});
+      stage.run(limited(gang("r", "q", 4), seconds(101)), {"n0"});  // ends in 100 s
+      stage.wait(gang("wide", "q", 4, 2));
+      stage.plan();
+      stage.now += stopped_after;
+      stage.scheduler.leaves("r", stage.now + seconds(60));
+
+      stage.wait(gang("long", "q", 1));
+      const Plan plan = stage.plan();
+      EXPECT_EQ(started(plan), (Ids{}));
+      EXPECT_EQ(reason_of(plan, "long").constraint, Constraint::kReserved);
+      stage.scheduler.set_node(node("n2", 1));
+      EXPECT_EQ(started(stage.plan()), (Ids{"long"})) << "it delays nothing there";
+      stage.end("r");
+      EXPECT_EQ(started(stage.plan()), (Ids{"wide"}));
+    }
+  }
+}
+
+TEST(Reservation, WaitsForNoGangOnASilentNode) {
+  Node silent = node("n0", 4);
+  silent.cordoned = silent.silent = true;
+  Stage stage({silent, node("n1", 4)},
+              {project("q", {.deserved = 8, .limit = 7}), project("p", {.deserved = 8})});
+  stage.run(limited(gang("r", "q", 4), seconds(101)), {"n0"});
+  stage.wait(gang("wide", "q", 4));
+  stage.plan();
+  stage.now += seconds(160);
+
+  stage.wait(gang("small", "p", 1));
+
+  EXPECT_EQ(started(stage.plan()), (Ids{"small"}));
+}
+
 TEST(Reservation, HoldsForItsDevicesAloneAndNotForAllOfANode) {
   Stage stage({node("n0", 8)}, one_ample_project());
   stage.run(limited(gang("r0", "q", 2), seconds(101)), {"n0"});
@@ -248,6 +305,79 @@ TEST(Starvation, AWideGangWaitsAtMostForItsPatienceAndThenForRunningGangs) {
   }
 }
 
+/// Whether "small" has to wait because resources are kept for "wide", which was submitted long ago.
+bool is_kept_for_wide(Stage& stage) {
+  stage.wait(gang("small", "q", 1));
+  const Plan plan = stage.plan(kAllocate);
+  return reason_of(plan, "small").constraint == Constraint::kReserved;
+}
+
+TEST(Patience, CountsOnlyTheTimeSinceTheGangWaits) {
+  Stage stage({node("n0", 4)}, one_ample_project());
+  stage.run(gang("r", "q", 2), {"n0"});
+  stage.plan();
+  stage.now += std::chrono::hours(1);
+  stage.wait(gang("wide", "q", 4));
+  stage.plan(kAllocate);
+  ASSERT_FALSE(is_kept_for_wide(stage)) << "it was held until now";
+  stage.end("small");
+
+  stage.now += std::chrono::minutes(11);
+  stage.plan(kAllocate);
+  EXPECT_TRUE(is_kept_for_wide(stage));
+}
+
+TEST(Patience, BeginsAnewWhenTheGangWasEvicted) {
+  Stage stage({node("n0", 4)}, {project("q", {.deserved = 2}), project("p", {.deserved = 4})});
+  stage.wait(gang("wide", "p", 4));
+  ASSERT_EQ(started(stage.plan()), (Ids{"wide"}));
+  stage.now += std::chrono::hours(1);
+
+  stage.scheduler.released("wide", {0});
+  stage.run(gang("r", "q", 2), {"n0"});
+  stage.plan(kAllocate);
+  ASSERT_FALSE(is_kept_for_wide(stage));
+  stage.end("small");
+
+  stage.now += std::chrono::minutes(11);
+  stage.plan(kAllocate);
+  EXPECT_TRUE(is_kept_for_wide(stage));
+}
+
+TEST(Patience, CountsTheWaitForAnEarlierSchedulerAndOfAGangThatIsSubmittedAgainAtOnce) {
+  Stage stage({node("n0", 4)}, one_ample_project());
+  stage.now += std::chrono::minutes(11);
+  stage.run(gang("r", "q", 2), {"n0"});
+  stage.wait(gang("wide", "q", 4));
+  stage.plan(kAllocate);
+
+  stage.end("wide");
+  stage.wait(gang("wide", "q", 4));
+  stage.plan(kAllocate);
+
+  EXPECT_TRUE(is_kept_for_wide(stage));
+}
+
+TEST(Patience, LastsWhenTheGangLosesAPromise) {
+  Stage stage({node("n0", 5)}, {project("q", {.deserved = 5}), project("p", {.deserved = 0})});
+  stage.run(gang("r", "p", 4), {"n0"});
+  stage.wait(gang("wide", "q", 5));
+  stage.plan(kAllocate);
+  stage.now += std::chrono::minutes(9);
+  stage.scheduler.set_node(node("n1", 0));  // the pool is planned again
+  const Plan plan = stage.plan();
+  ASSERT_EQ(testing::promised(plan), (Ids{"wide"}));
+
+  Node cordoned = node("n0", 5);
+  cordoned.cordoned = true;
+  stage.scheduler.set_node(cordoned);
+  stage.scheduler.set_node(node("n0", 5));
+  stage.now += std::chrono::minutes(2);
+  stage.plan(kAllocate);
+
+  EXPECT_TRUE(is_kept_for_wide(stage));
+}
+
 /// "t" of project p runs on six of eight GPUs, and "wide" of project q, whose limit is six GPUs, has a
 /// reservation for six.
 class AtTheLimit : public ::testing::Test {
@@ -287,6 +417,19 @@ TEST_F(AtTheLimit, TheReservationEndsWithItsGang) {
   ASSERT_EQ(started(stage_.plan()), (Ids{}));
   stage_.end("wide");
   EXPECT_EQ(started(stage_.plan()), (Ids{"small"}));
+}
+
+TEST_F(AtTheLimit, AGangKeepsItsReservationIfItMayUseAnotherPoolAsWell) {
+  stage_.scheduler.set_node(node("m0", 1, "second"));
+  stage_.scheduler.set_pools("wide", {"default", "second"});
+  stage_.wait(gang("small", "q", 2));
+  EXPECT_EQ(started(stage_.plan()), (Ids{}));
+  EXPECT_EQ(stage_.scheduler.explain("small", stage_.now).constraint, Constraint::kReserved);
+
+  stage_.scheduler.set_pools("wide", {"second"});
+  EXPECT_EQ(started(stage_.plan()), (Ids{"small"}));
+  EXPECT_FALSE(stage_.scheduler.is_stale());
+  EXPECT_FALSE(stage_.scheduler.has_wrong_node_books());
 }
 
 /// "t" of project p runs on n0. "a" and "b" of project q, whose limit is nine GPUs, have reservations for

@@ -87,6 +87,10 @@ void Scheduler::submit(Gang gang) {
   refresh(state_->enter_gang(std::move(gang)));
 }
 
+void Scheduler::set_pools(const std::string& id, std::vector<std::string> pools) {
+  if (GangState* const gang = state_->find(id)) state_->set_pools(*gang, std::move(pools));
+}
+
 namespace {
 
 /// The pool of the first known node of the gang.
@@ -101,12 +105,19 @@ Pool& home_of(const Cluster& cluster, const GangState& gang,
   return *gang.entries.front().pool;
 }
 
-void begin_to_leave(GangState& gang, int task) {
-  if (task < 0 || static_cast<size_t>(task) >= gang.tasks.size()) return;
-  TaskState& state = gang.tasks[static_cast<size_t>(task)];
-  if (state.phase != TaskPhase::kRunning) return;
-  state.phase = TaskPhase::kLeaving;
-  if (state.held.node >= 0) gang.home->nodes.begin_release(state.held);
+/// Books the task on its node, which may have changed its pool since the gang was placed: the gang
+/// then counts in the ledger of its home and holds resources of another pool.
+void occupy_place(const Cluster& cluster, GangState& gang, Pool& home, int task,
+                  const TaskPlace& place, const Claim& claim) {
+  const auto known = cluster.pool_of_node.find(place.node);
+  Pool& held_in = known == cluster.pool_of_node.end() ? home : *known->second;
+  // A task on an unknown node is booked in the ledger, and holds no resources of a node.
+  occupy(gang, home, task, held_in, held_in.nodes.booking_of(place, claim).value_or(Booking{}));
+}
+
+bool runs(const GangState& gang, int task) {
+  return task >= 0 && static_cast<size_t>(task) < gang.tasks.size() &&
+         gang.tasks[static_cast<size_t>(task)].phase == TaskPhase::kRunning;
 }
 
 /// `before`: the tasks of the same gang when fewer of its nodes were known. From now on, a promise
@@ -134,18 +145,31 @@ void Scheduler::adopt(Gang gang, const std::vector<std::optional<TaskPlace>>& pl
   for (size_t task = 0; task < adopted.tasks.size() && task < places.size(); ++task) {
     if (!places[task]) continue;
     const Claim& claim = adopted.gang.groups[static_cast<size_t>(groups[task])].claim;
-    // A task on an unknown node is booked in the ledger, and holds no resources of a node.
-    occupy(adopted, home, static_cast<int>(task),
-           home.nodes.booking_of(*places[task], claim).value_or(Booking{}));
+    occupy_place(*state_, adopted, home, static_cast<int>(task), *places[task], claim);
     adopted.started = started;
   }
-  for (const int task : leaving) begin_to_leave(adopted, task);
+  for (const int task : leaving) {
+    if (runs(adopted, task)) begin_to_leave(adopted, task);
+  }
   if (home_before == &home) renew_promises(adopted, home, before);
   refresh(adopted);
 }
 
 void Scheduler::ended(const std::string& id) {
   if (GangState* const gang = state_->find(id); gang != nullptr) state_->forget_gang(*gang);
+}
+
+void Scheduler::leaves(const std::string& id, Time ends_by) {
+  GangState* const gang = state_->find(id);
+  if (gang == nullptr) return;
+  if (!gang->ends_by) gang->ends_by = ends_by;
+  if (has_promise(*gang)) drop_promise(*gang);
+  for (size_t task = 0; task < gang->tasks.size(); ++task) {
+    if (gang->tasks[task].phase != TaskPhase::kRunning) continue;
+    begin_to_leave(*gang, static_cast<int>(task));
+    gang->tasks[task].counts_until_end = true;
+  }
+  refresh(*gang);
 }
 
 void Scheduler::released(const std::string& id, const std::vector<int>& tasks) {
@@ -209,6 +233,20 @@ void prepare(Pool& pool, uint64_t plan) {
   forget_shortages(pool);
 }
 
+/// A gang that is being stopped and does not end is awaited no longer.
+void note_overdue(const Cycle& cycle, Pool& pool) {
+  const std::vector<GangState*> ending(pool.ending.begin(), pool.ending.end());
+  for (GangState* const gang : ending) {
+    if (gang->overdue || !gang->ends_by) continue;
+    if (cycle.now < *gang->ends_by) {
+      pool.look_again_at(*gang->ends_by);
+      continue;
+    }
+    gang->overdue = true;
+    refresh(*gang);
+  }
+}
+
 void allocate_all(Cycle& cycle, const std::vector<Pool*>& pools) {
   for (Pool* const pool : pools) allocate(cycle, *pool, true);
   for (Pool* const pool : pools) {
@@ -234,12 +272,14 @@ void make_room(Cycle& cycle, Pool& pool, unsigned actions) {
 
 Plan Scheduler::plan(Time now, unsigned actions) {
   Cycle cycle = state_->cycle(now, ++state_->plans);
+  state_->waited.clear();
   state_->drop_unused_pools();
   finish_moves(*state_);
   charge_all_anew(*state_);
   wake_delayed(*state_, now);
   const std::vector<Pool*> pools = pools_to_plan(*state_, now);
   for (Pool* const pool : pools) prepare(*pool, cycle.number);
+  for (Pool* const pool : pools) note_overdue(cycle, *pool);
   for (Pool* const pool : pools) keep_promises(cycle, *pool);
   if ((actions & kAllocate) != 0) allocate_all(cycle, pools);
   for (Pool* const pool : pools) make_room(cycle, *pool, actions);

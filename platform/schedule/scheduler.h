@@ -87,7 +87,11 @@ class Scheduler {
   void set_projects(std::vector<Project> projects);
 
   // The gangs.
+  /// A gang with the same id is replaced: it waits anew, and evicts no gang sooner for it.
   void submit(Gang gang);
+  /// Replaces the pools that a gang may use. A waiting gang keeps its promise, its reservation in a
+  /// pool that it may still use, and the time before which it does not start.
+  void set_pools(const std::string& id, std::vector<std::string> pools);
   /// Adds a running gang. `places` by task; nothing for tasks that do not run. `leaving`: tasks
   /// among them that were evicted before; released() or ended() follows. Call it again with the same
   /// places when a node was set on which tasks of the gang run: the gang keeps its promises.
@@ -96,6 +100,10 @@ class Scheduler {
   /// The gang has ended or was withdrawn; its resources are free. Unknown ids are ignored, here and
   /// below.
   void ended(const std::string& id);
+  /// All tasks of a running gang are being stopped, and not for another gang; ended() or requeue()
+  /// follows. Until `ends_by` (of the first call for the gang), no gang is evicted for what they will
+  /// free. They count against limits and quotas until they have ended.
+  void leaves(const std::string& id, Time ends_by);
   /// Evicted tasks have ended; their resources are free. A gang without tasks waits again, in its
   /// old place in the order.
   void released(const std::string& id, const std::vector<int>& tasks);
@@ -120,7 +128,8 @@ class Scheduler {
   std::vector<std::string> queue(size_t most = std::numeric_limits<size_t>::max()) const;
   /// The number of gangs before this one; nothing: it does not wait.
   std::optional<size_t> place_in_queue(const std::string& id) const;
-  /// Summed over all pools, or of one pool; zero for an unknown project.
+  /// Of one pool, or summed over all pools; zero for an unknown project. The sum has the quotas and
+  /// limits of pools with nodes, and counts a gang that waits in several pools once.
   Standing standing(const std::string& project, const std::string& pool = {}) const;
   /// Free thousandths of each GPU of a node, now; empty for an unknown node.
   std::vector<int> free_devices(const std::string& node) const;

@@ -165,6 +165,87 @@ TEST(Adopt, WaitsForTasksThatWereEvictedBeforeAsLongAsTheirNodeAnswers) {
   EXPECT_EQ(evicted(stage.plan()), (Ids{"other"}));
 }
 
+TEST(Adopt, AGangWhoseNodeHasChangedItsPoolHoldsItsDevices) {
+  Stage stage({node("n0", 2, "b")}, {project("q", {.deserved = 2})});
+  Gang running = gang("a", "q", 1);
+  running.pools = {"a"};
+  stage.scheduler.adopt(running, {place_on("n0", {0})}, testing::kStart);
+  Gang next = gang("next", "q", 2);
+  next.pools = {"b"};
+  stage.wait(next);
+
+  EXPECT_EQ(stage.scheduler.free_devices("n0"), (std::vector<int>{0, kWholeGpu}));
+  EXPECT_EQ(stage.scheduler.standing("q", "a").allocated.gpu_milli, kWholeGpu);
+  const Plan plan = stage.plan();
+  EXPECT_EQ(started(plan), (Ids{}));
+  EXPECT_EQ(evicted(plan), (Ids{}));
+  const Told reason = told(stage.scheduler.explain("next", stage.now));
+  ASSERT_FALSE(reason.details.empty());
+  EXPECT_NE(reason.details.back().find("'a' of q (1 GPU)"), std::string::npos)
+      << reason.details.back();
+  EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
+
+  stage.scheduler.ended("a");
+  EXPECT_EQ(started(stage.plan()), (Ids{"next"}));
+}
+
+TEST(Adopt, AGangOnNodesOfTwoPoolsHoldsTheDevicesOfBothUntilItHasLeft) {
+  Stage stage({node("n0", 1), node("n1", 1, "b")},
+              {project("q", {.deserved = 0}), project("p", {.deserved = 2})});
+  const Gang running = gang("a", "q", 1, 2);
+  stage.scheduler.adopt(running, {place_on("n0", {0}), place_on("n1", {0})}, testing::kStart);
+  EXPECT_EQ(stage.scheduler.free_devices("n0"), (std::vector<int>{0}));
+  EXPECT_EQ(stage.scheduler.free_devices("n1"), (std::vector<int>{0}));
+  Gang there = gang("there", "p", 1);
+  there.pools = {"b"};
+  stage.wait(there);
+  EXPECT_EQ(evicted(stage.plan()), (Ids{})) << "of a gang of another pool";
+  stage.wait(gang("here", "p", 1));
+
+  const Plan plan = stage.plan();
+  ASSERT_EQ(evicted(plan), (Ids{"a"}));
+  EXPECT_EQ(plan.evictions[0].tasks, (std::vector<int>{0, 1}));
+  EXPECT_EQ(started(stage.plan()), (Ids{}));
+  EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
+  stage.leave(plan);
+  EXPECT_EQ(started(stage.plan()), (Ids{"here", "there"}));
+  EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
+}
+
+TEST(Adopt, ANodeThatWaitsToChangeItsPoolWaitsForAGangThatIsAdoptedAgain) {
+  Stage stage({node("n0", 1, "a")}, one_project());
+  Gang running = gang("a", "q", 1);
+  running.pools = {"a"};
+  stage.scheduler.adopt(running, {place_on("n0", {0})}, testing::kStart);
+  stage.scheduler.set_node(node("n0", 1, "b"));
+
+  running.pools = {"b"};
+  stage.scheduler.ended("a");
+  stage.scheduler.adopt(running, {place_on("n0", {0})}, testing::kStart);
+  Gang next = gang("next", "q", 1);
+  next.pools = {"b"};
+  stage.wait(next);
+
+  EXPECT_EQ(started(stage.plan()), (Ids{}));
+  stage.scheduler.ended("a");
+  EXPECT_EQ(started(stage.plan()), (Ids{"next"}));
+}
+
+TEST(Adopt, ATaskOnANodeOfAnotherPoolGoesWithItsNode) {
+  Stage stage({node("n0", 1, "b")}, one_project());
+  Gang running = gang("a", "q", 1);
+  running.pools = {"a"};
+  stage.scheduler.adopt(running, {place_on("n0", {0})}, testing::kStart);
+
+  stage.scheduler.remove_node("n0");
+  stage.scheduler.set_node(node("n0", 1, "b"));
+
+  EXPECT_EQ(stage.scheduler.free_devices("n0"), (std::vector<int>{kWholeGpu}));
+  EXPECT_EQ(stage.scheduler.standing("q", "a").allocated.gpu_milli, kWholeGpu);
+  stage.scheduler.ended("a");
+  EXPECT_EQ(stage.scheduler.standing("q", "a").allocated.gpu_milli, 0);
+}
+
 // Waits.
 
 TEST(Waits, ReportTheReasonOfEachGangOnce) {
@@ -245,6 +326,64 @@ TEST(Explain, ReportsThatAGangWouldNotFitEvenIfNothingElseRan) {
   EXPECT_NE(explained("any").constraint, Constraint::kNever) << "it fits in the other pool";
   stage.scheduler.set_node(node("n0", 4));
   EXPECT_EQ(explained("big").constraint, Constraint::kRoom);
+}
+
+// No node is in the default pool.
+TEST(Explain, PrefersAPoolWithNodesToAPoolWithout) {
+  Stage stage({node("m0", 2, "big")}, one_project());
+  Gang busy = gang("a", "q", 2);
+  busy.pools = {"big"};
+  stage.run(busy, {"m0"});
+  for (const auto& [id, gpus] : {std::pair("b", 1), {"wide", 3}}) {
+    Gang any = gang(id, "q", gpus);
+    any.pools = {kDefaultPool, "big"};
+    stage.wait(any);
+  }
+
+  const Plan plan = stage.plan();
+
+  std::map<std::string, std::string> texts;
+  for (const WaitingGang& wait : plan.waits) texts[wait.id] = told(*wait.verdict).text;
+  const std::string busy_text = "needs 1 GPU; the only node lacks GPUs (0 GPUs free)";
+  const std::string never_text =
+      "can never start here: needs 3 GPUs; the only node lacks GPUs (2 GPUs)";
+  EXPECT_EQ(texts, (std::map<std::string, std::string>{{"b", busy_text}, {"wide", never_text}}));
+  EXPECT_EQ(plan.waits.size(), 2U) << "each gang has one reason";
+  EXPECT_EQ(told(stage.scheduler.explain("b", stage.now)).text, busy_text);
+  EXPECT_EQ(told(stage.scheduler.explain("wide", stage.now)).text, never_text);
+}
+
+TEST(Explain, ReportsThatNoPoolHasANodeForTheGangWhenTheLastOneIsCordoned) {
+  Stage stage({node("m0", 1, "big")}, one_project());
+  Gang busy = gang("a", "q", 1);
+  busy.pools = {"big"};
+  stage.run(busy, {"m0"});
+  Gang any = gang("b", "q", 1);
+  any.pools = {kDefaultPool, "big"};
+  stage.wait(any);
+  ASSERT_EQ(stage.plan().waits.size(), 1U);
+
+  Node cordoned = node("m0", 1, "big");
+  cordoned.cordoned = true;
+  stage.scheduler.set_node(cordoned);
+
+  const Plan plan = stage.plan();
+  ASSERT_EQ(plan.waits.size(), 1U);
+  EXPECT_EQ(told(*plan.waits[0].verdict).text,
+            "needs 1 GPU; the only node that it may use is cordoned (pool big)");
+}
+
+TEST(Explain, HasTheTimeAtWhichAGangThatWasPutBackMayStart) {
+  Stage stage({node("n0", 1)}, one_project());
+  stage.wait(gang("a", "q", 1));
+  stage.plan();
+  stage.scheduler.requeue("a", stage.now + seconds(60));
+
+  const WaitVerdict verdict = stage.scheduler.explain("a", stage.now);
+
+  EXPECT_EQ(verdict.constraint, Constraint::kDelayed);
+  EXPECT_EQ(to_string(verdict.constraint), "delayed");
+  EXPECT_EQ(verdict.may_start, stage.now + seconds(60));
 }
 
 TEST(Explain, ChangesNothing) {
@@ -357,6 +496,52 @@ TEST(Refuses, GangsThatNoPlacementOrNoLimitCanEverAllow) {
   EXPECT_EQ(limit->constraint, Constraint::kLimit);
   EXPECT_FALSE(stage.scheduler.refuses(gang("x", "q", 3)));
   EXPECT_FALSE(stage.scheduler.refuses(gang("x", "q", 2, 1, kBuild))) << "the quota may grow";
+}
+
+TEST(Refuses, NamesTheShortageOfAPoolThatHasNodes) {
+  Stage stage({node("m0", 2, "big")}, one_project());
+  Gang wide = gang("x", "q", 4);
+  wide.pools = {kDefaultPool, "big"};
+
+  const auto never = stage.scheduler.refuses(wide);
+
+  ASSERT_TRUE(never);
+  EXPECT_EQ(told(*never).text,
+            "can never start here: needs 4 GPUs; the only node lacks GPUs (2 GPUs)");
+  wide.pools = {"x", "y"};
+  const auto no_node = stage.scheduler.refuses(wide);
+  ASSERT_TRUE(no_node);
+  EXPECT_NE(told(*no_node).text.find("there is no node that it may use (pool x or y)"),
+            std::string::npos)
+      << told(*no_node).text;
+}
+
+TEST(StandingOfAllPools, CountsQuotasOfPoolsWithNodesAndEachWaitingGangOnce) {
+  Stage stage({node("m0", 1, "big"), node("h0", 1, "huge")},
+              {project("org", {.deserved = 2, .limit = 3}),
+               project("q", {.deserved = 2, .limit = 3, .parent = "org"})});
+  Gang busy = gang("a", "q", 1);
+  busy.pools = {"big"};
+  stage.run(busy, {"m0"});
+  Gang any = gang("b", "q", 2);
+  any.pools = {kDefaultPool, "big", "huge"};
+
+  const Forecast forecast = stage.scheduler.forecast(any, stage.now);
+  EXPECT_EQ(forecast.project_now.deserved, forecast.project_then.deserved);
+  EXPECT_EQ(forecast.project_now.limit, forecast.project_then.limit);
+  EXPECT_EQ(forecast.project_then.requested.gpu_milli, 3 * kWholeGpu);
+  stage.wait(any);
+  stage.plan();
+
+  for (const char* name : {"q", "org"}) {
+    const Standing sum = stage.scheduler.standing(name);
+    EXPECT_EQ(sum.deserved.gpu_milli, 4 * kWholeGpu) << name;
+    EXPECT_EQ(sum.limit.gpu_milli, 6 * kWholeGpu) << name;
+    EXPECT_EQ(sum.requested.gpu_milli, 3 * kWholeGpu) << name;
+    EXPECT_EQ(stage.scheduler.standing(name, "huge").requested.gpu_milli, 2 * kWholeGpu) << name;
+  }
+  stage.end("b");
+  EXPECT_EQ(stage.scheduler.standing("q").requested.gpu_milli, kWholeGpu);
 }
 
 TEST(Scheduler, NamesNoGangInAReasonThatSeveralGangsShare) {

@@ -15,7 +15,8 @@ constexpr bool kSomeday = true;
 constexpr bool kNeverEver = false;
 
 Told shortage_reason(const Gang& gang, const Shortage& shortage, bool ever) {
-  return told(shortage_verdict(gang, shortage, ever));
+  return told(shortage_verdict(gang, gang.pools.empty() ? kDefaultPool : gang.pools.front(),
+                               shortage, ever));
 }
 
 Gang waiting_gang(int count, const Claim& claim) {
@@ -136,13 +137,13 @@ TEST(ShortageReason, ReportsThatNoNodeIsEligible) {
   EXPECT_EQ(shortage_reason(gang, shortage, kSomeday).text,
             "needs 1 GPU; there is no node that it may use (pool default)");
 
-  gang.pools = {"fast", "slow"};
+  gang.pools = {"fast"};
   gang.gpu_models = {"A100", "H100"};
   gang.node_labels = {{"disk", "ssd"}, {"zone", "a"}};
   gang.excluded_nodes = {"n1", "n2"};
   EXPECT_EQ(shortage_reason(gang, shortage, kNeverEver).text,
-            "can never start here: needs 1 GPU; there is no node that it may use (pool fast or "
-            "slow, GPU model A100 or H100, label disk=ssd, label zone=a and not n1 or n2, "
+            "can never start here: needs 1 GPU; there is no node that it may use (pool fast, "
+            "GPU model A100 or H100, label disk=ssd, label zone=a and not n1 or n2, "
             "excluded by its rule avoid-node)");
 }
 

@@ -61,11 +61,23 @@ void VictimSelection::put_back_kept() {
 }
 
 bool VictimSelection::fits_already() {
-  if (refused_by_capacity_) return false;
+  if (refused_by_capacity_ && (pool_.ending.empty() || !victims_.empty())) return false;
   const size_t mark = trial_.mark();
-  const bool fits = place();
+  const bool fits = (!refused_by_capacity_ || is_allowed_after_ends()) && place();
   trial_.rollback(mark);
   return fits;
+}
+
+/// Whether the ledger allows the gang when the gangs that are being stopped have ended. Releases
+/// them in the trial.
+bool VictimSelection::is_allowed_after_ends() {
+  for (const GangState* const ending : pool_.ending) {
+    const ProjectIndex leaf = entry_in(*ending, pool_).leaf;
+    const bool ends_soon = !ending->overdue && !has_promise(*ending) && !is_on_silent_node(*ending);
+    if (leaf == kNoProject || !ends_soon) continue;
+    trial_.release(leaf, ending->counted, ending->gang.preemptible);
+  }
+  return !pool_.ledger.refuses(asking_.entry.leaf, asking_.charge, asking_.gang.gang.preemptible);
 }
 
 bool VictimSelection::has_free_in_all() {
@@ -83,7 +95,7 @@ bool VictimSelection::place() {
 std::vector<Booking> VictimSelection::held_by(const EvictionUnit& unit) const {
   std::vector<Booking> held;
   for (const int task : unit.tasks) {
-    held.push_back(unit.gang->tasks[static_cast<size_t>(task)].held);
+    held.push_back(booking_in(unit.gang->tasks[static_cast<size_t>(task)], pool_));
   }
   return held;
 }
@@ -346,7 +358,7 @@ void VictimSelection::keep_in_place(EvictedTasks& evicted) {
   const size_t mark = trial_.mark();
   std::vector<int> leaving;
   for (const int task : evicted.tasks) {
-    const Booking& held = gang.tasks[static_cast<size_t>(task)].held;
+    const Booking held = booking_in(gang.tasks[static_cast<size_t>(task)], pool_);
     const Amounts& charge = entry.charge[static_cast<size_t>(groups[static_cast<size_t>(task)])];
     const bool is_free = held.node < 0 || pool_.nodes.can_undo_release(held);
     if (!is_free || pool_.ledger.refuses(entry.leaf, charge, gang.gang.preemptible)) {
@@ -403,7 +415,7 @@ bool VictimSelection::move_tasks(EvictedTasks& evicted, const std::vector<int>& 
   for (size_t task = 0; task < gang.tasks.size(); ++task) {
     const TaskState& state = gang.tasks[task];
     const bool stays =
-        state.phase == TaskPhase::kRunning && state.held.node >= 0 &&
+        state.phase == TaskPhase::kRunning && booking_in(state, pool_).node >= 0 &&
         !std::binary_search(evicted.tasks.begin(), evicted.tasks.end(), static_cast<int>(task));
     if (stays) beside.push_back(state.held);
   }
