@@ -114,6 +114,25 @@ TEST(Neighbours, AnAdminDoesNotReadTheAuditLogOfAnEarlierProjectOfTheSameName) {
   EXPECT_NE(records("server viewer").find("OLD"), std::string::npos);
 }
 
+TEST(Neighbours, AnAdminDoesNotReadTheNamesOfHiddenParentsInTheAuditLog) {
+  Team team;
+  job::Project velvet = team.controller().projects().status("velvet")->project;
+  velvet.parent.clear();
+  velvet.priority = 7;
+  ASSERT_TRUE(team.controller().projects().set(velvet, {.user = "rudi"}));
+  const auto records = [&](const std::string& caller) {
+    return team
+        .ask({.path = "/v1/audit",
+              .query = {{"project", "velvet"}, {"action", "project"}},
+              .token = team.token_of(caller)})
+        .body;
+  };
+
+  EXPECT_EQ(records("admin").find("umbrella"), std::string::npos) << records("admin");
+  EXPECT_NE(records("admin").find("\"priority\""), std::string::npos) << records("admin");
+  EXPECT_NE(records("server viewer").find("umbrella"), std::string::npos);
+}
+
 /// A team whose project velvet-spare had a job and a sweep of hyacinth, was deleted, and now
 /// belongs to sam, the stranger.
 class TeamWithAnHeir : public Team {

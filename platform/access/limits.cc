@@ -24,11 +24,13 @@ void forget_the_quietest(Entries& entries, LastOf last_of) {
 
 }  // namespace
 
-std::optional<seconds> FailedLogins::wait(const std::string& address, base::Time now) const {
+std::optional<seconds> FailedLogins::wait(const std::string& address, base::Time now) {
   const auto found = entries_.find(address);
   if (found == entries_.end() || found->second.until <= now) return std::nullopt;
-  // If the clock was set back, the wait is at most the longest wait.
-  return std::min(std::chrono::ceil<seconds>(found->second.until - now), options_.longest);
+  base::Time& until = found->second.until;
+  // If the clock was set back, the wait ends at the latest after the longest wait from now on.
+  until = std::min(until, now + options_.longest);
+  return std::chrono::ceil<seconds>(until - now);
 }
 
 void FailedLogins::failed(const std::string& address, base::Time now) {

@@ -28,7 +28,7 @@ class FailedLogins {
   explicit FailedLogins(Options options) : options_(options) {}
 
   /// The remaining wait of `address`; nothing: it may try.
-  std::optional<std::chrono::seconds> wait(const std::string& address, base::Time now) const;
+  std::optional<std::chrono::seconds> wait(const std::string& address, base::Time now);
   void failed(const std::string& address, base::Time now);
   size_t remembered() const { return entries_.size(); }
 

@@ -77,6 +77,8 @@ TEST(FailedLogins, AClockThatIsSetBackProlongsNoWaitBeyondTheLongest) {
   FailedLogins logins({.free_tries = 1, .longest = seconds(900)});
   logins.failed("a", kStart + std::chrono::hours(24));
   EXPECT_EQ(logins.wait("a", kStart), seconds(900));
+  EXPECT_EQ(logins.wait("a", kStart + seconds(600)), seconds(300));
+  EXPECT_EQ(logins.wait("a", kStart + seconds(900)), std::nullopt);
 }
 
 TEST(FailedLogins, OfTooManyAddressesTheQuietestAreForgotten) {

@@ -26,7 +26,9 @@ const Table& table_of(const DeadLetterIds*) {
       "DeadLetterIds",
       {field<&DeadLetterIds::ids>("ids", {.help = "Empty: all dead letters of the project.",
                                           .need = Need::kRequired,
-                                          .schema = R"({"items": {"type": "string"}})"})});
+                                          .schema = R"({"items": {"type": "string"}})",
+                                          // A project keeps no more dead letters.
+                                          .most_items = 1000})});
   return table;
 }
 

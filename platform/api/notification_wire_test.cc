@@ -84,5 +84,17 @@ TEST(NotificationWire, NamesEventsThatCannotBeSubscribedTo) {
   EXPECT_NE(read.error().faults[0].what.find("'ping'"), std::string::npos);
 }
 
+TEST(NotificationWire, RefusesALongerListThanAProjectHasDeadLetters) {
+  std::vector<std::string> ids(1000, "d1");
+  EXPECT_TRUE(retry_ids_from_json(retry_ids_to_json(ids)));
+  ids.emplace_back("d2");
+
+  const auto read = retry_ids_from_json(retry_ids_to_json(ids));
+
+  ASSERT_FALSE(read);
+  ASSERT_EQ(read.error().faults.size(), 1U);
+  EXPECT_EQ(read.error().faults[0].field, "ids");
+}
+
 }  // namespace
 }  // namespace muster::api

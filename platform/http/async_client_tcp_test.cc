@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/test_port.h"
 #include "base/unique_fd.h"
 #include "http/async_client.h"
 #include "http/sockets.h"
@@ -25,15 +26,13 @@ namespace {
 class Port {
  public:
   Port() {
-    auto listener = listen_on(HostAndPort{.host = "127.0.0.1", .port = 0});
+    auto listener = listen_on(HostAndPort{.host = "127.0.0.1", .port = number()});
     EXPECT_TRUE(listener) << listener.error().to_string();
-    if (!listener) return;
-    listener_ = *std::move(listener);
-    number_ = parse_host_and_port(*listening_at(listener_.get()))->port;
+    if (listener) listener_ = *std::move(listener);
   }
 
   TcpPlace place(const std::string& host = "127.0.0.1") const {
-    return {.host = host, .port = number_};
+    return {.host = host, .port = number()};
   }
   RawConnection accept() const {
     pollfd waits{.fd = listener_.get(), .events = POLLIN, .revents = 0};
@@ -42,11 +41,11 @@ class Port {
         base::UniqueFd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
   }
   void close() { listener_.reset(); }
-  int number() const { return number_; }
+  int number() const { return port_.number(); }
 
  private:
+  base::HeldPort port_;
   base::UniqueFd listener_;
-  int number_ = 0;
 };
 
 using AsyncClientTcp = AsyncClientTest;

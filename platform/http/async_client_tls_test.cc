@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/test_port.h"
 #include "base/unique_fd.h"
 #include "http/async_client.h"
 #include "http/sockets.h"
@@ -40,21 +41,20 @@ class AsyncClientTls : public AsyncClientTest {
       number_ = parse_host_and_port(*listening_at(listener_.get()))->port;
     }
 
-    AsyncPlace place() const {
+    AsyncPlace place() const { return place(number_); }
+    static AsyncPlace place(int number) {
       const auto context = client_context({.host = "127.0.0.1",
-                                           .port = number_,
+                                           .port = number,
                                            .fingerprint = {},
                                            .authorities = identity_of({"x"}).certificate});
       EXPECT_TRUE(context) << context.error().to_string();
-      return TlsPlace{.host = "127.0.0.1", .port = number_, .context = *context};
+      return TlsPlace{.host = "127.0.0.1", .port = number, .context = *context};
     }
     base::UniqueFd accept() const {
       pollfd waits{.fd = listener_.get(), .events = POLLIN, .revents = 0};
       ::poll(&waits, 1, -1);
       return base::UniqueFd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     }
-    void close() { listener_.reset(); }
-    int number() const { return number_; }
 
    private:
     base::UniqueFd listener_;
@@ -125,9 +125,8 @@ TEST_F(AsyncClientTls, AHandshakeThatHangsIsGivenUp) {
 }
 
 TEST_F(AsyncClientTls, TheErrorNamesAnAddressWithoutAListener) {
-  Port port;
-  port.close();
-  AsyncClient client(loop(), port.place(), "the server");
+  const base::HeldPort port;
+  AsyncClient client(loop(), Port::place(port.number()), "the server");
 
   const auto answer = ask(client, {});
 

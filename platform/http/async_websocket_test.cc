@@ -208,11 +208,12 @@ TEST_F(AsyncWebSocket, AServerThatAnswersNoPingHasVanished) {
 TEST_F(AsyncWebSocket, AServerThatAnswersPingsStays) {
   TestServer server(echoing());
   const auto opened = open(server.socket(), {.ping_every = std::chrono::seconds(1),
-                                             .vanished_after = std::chrono::seconds(1)});
+                                             .vanished_after = std::chrono::seconds(3)});
   ASSERT_TRUE(opened && opened->socket != nullptr);
   listen(*opened->socket);
+  // An unanswered ping would be noticed in this time: it is sent within two seconds.
   bool waited = false;
-  const auto timer = loop().after(std::chrono::milliseconds(4500), [&] {
+  const auto timer = loop().after(std::chrono::milliseconds(6500), [&] {
     waited = true;
     look();
   });

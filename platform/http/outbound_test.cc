@@ -8,6 +8,7 @@
 #include <csignal>
 #include <thread>
 
+#include "base/test_port.h"
 #include "http/test_tls.h"
 
 namespace muster::http {
@@ -213,11 +214,8 @@ TEST_F(OutboundPost, TriesTheNextAddressIfTheFirstHasNoListener) {
 }
 
 TEST_F(OutboundPost, ReportsThatNoServerListens) {
-  int port = 0;
-  {
-    port = Silent().port();
-  }
-  const Outbound request{.over_tls = false, .host = "localhost", .port = port};
+  const base::HeldPort port;
+  const Outbound request{.over_tls = false, .host = "localhost", .port = port.number()};
 
   const auto answer = post({kHere}, request, nullptr, {}, -1);
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/event_loop.h"
+#include "base/test_port.h"
 #include "http/connecting.h"
 #include "http/test_server.h"
 
@@ -76,10 +77,8 @@ TEST(ListenOn, ReportsAnAddressOfAnotherMachine) {
 }
 
 TEST(ConnectTo, ReportsThatNoServerAnswers) {
-  auto listener = listen_on({.host = "127.0.0.1", .port = 0});
-  ASSERT_TRUE(listener);
-  const auto address = *listening_at(listener->get());
-  listener->reset();
+  const base::HeldPort port;
+  const std::string address = "127.0.0.1:" + std::to_string(port.number());
 
   const auto client = connect_to(*parse_host_and_port(address), std::chrono::seconds(5));
 

@@ -169,13 +169,37 @@ Result<void> check_identity(const TlsIdentity& identity) {
   return {};
 }
 
+namespace {
+
+Error not_a_certificate() {
+  return {.code = ErrorCode::kInvalid,
+          .what = "this is not a certificate",
+          .advice = "give one in PEM, which begins with -----BEGIN CERTIFICATE-----"};
+}
+
+base::Time time_of(const ASN1_TIME* time) {
+  // "No end" is 9999-12-31, which does not fit into a base::Time.
+  constexpr std::time_t kLast = 9'000'000'000;
+  std::tm parts{};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) return base::Time(std::chrono::seconds(kLast));
+  return base::Time(std::chrono::seconds(std::clamp(::timegm(&parts), std::time_t{0}, kLast)));
+}
+
+}  // namespace
+
+Result<CertificateTimes> times_of(const std::string& certificate_pem) {
+  const BioHandle pem = bio_of(certificate_pem);
+  const CertificateHandle certificate = read_certificate(pem.get());
+  if (certificate == nullptr) return not_a_certificate();
+  return CertificateTimes{.from = time_of(X509_get0_notBefore(certificate.get())),
+                          .until = time_of(X509_get0_notAfter(certificate.get()))};
+}
+
 Result<std::string> fingerprint_of(const std::string& certificate_pem) {
   const BioHandle pem = bio_of(certificate_pem);
   const CertificateHandle certificate = read_certificate(pem.get());
   if (certificate != nullptr) return fingerprint_of(*certificate);
-  return Error{.code = ErrorCode::kInvalid,
-               .what = "this is not a certificate",
-               .advice = "give one in PEM, which begins with -----BEGIN CERTIFICATE-----"};
+  return not_a_certificate();
 }
 
 std::string readable_fingerprint(const std::string& fingerprint) {

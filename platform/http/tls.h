@@ -44,6 +44,13 @@ base::Result<TlsIdentity> make_self_signed(const std::vector<std::string>& names
 /// kInvalid: the PEM cannot be parsed, or the key does not match the certificate.
 base::Result<void> check_identity(const TlsIdentity& identity);
 
+struct CertificateTimes {
+  base::Time from;
+  base::Time until;
+};
+/// When the first certificate is valid. kInvalid: it is not a certificate.
+base::Result<CertificateTimes> times_of(const std::string& certificate_pem);
+
 /// SHA-256 of the first certificate: 64 lower-case hexadecimal digits.
 base::Result<std::string> fingerprint_of(const std::string& certificate_pem);
 /// The fingerprint of the server at `host`:`port`, for a person to compare before it is trusted.

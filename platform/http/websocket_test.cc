@@ -474,7 +474,7 @@ TEST(WebSocket, KeepsAClientThatReadsNothingForAWhile) {
 
 TEST(WebSocket, KeepsAClientThatOnlyAnswersPings) {
   Echo echo;
-  TestServer server(echo.handler(), {.request_timeout = std::chrono::seconds(1)});
+  TestServer server(echo.handler(), {.request_timeout = std::chrono::seconds(3)});
   RawClient client(server.socket());
   client.send(kUpgrade);
   client.read_to("\r\n\r\n");

@@ -104,6 +104,10 @@ Result<void> CommandHook::start(Turn turn) {
   }
   UniqueFd output(ends[0]);
   const UniqueFd theirs(ends[1]);
+  // Only this end: the program may expect that its own end blocks.
+  if (::fcntl(output.get(), F_SETFL, O_NONBLOCK) != 0) {
+    return base::system_error("cannot make the output of the notify command", errno);
+  }
   MUSTER_TRY(base::Child child,
              base::spawn({.argv = command_,
                           .environment = environment_of(turn.event),

@@ -112,6 +112,15 @@ TEST_F(Hook, DoesNothingWithoutACommand) {
   EXPECT_TRUE(hook_.is_idle());
 }
 
+// The process that it leaves behind keeps the pipe of the output open.
+TEST_F(Hook, DoesNotBlockTheServerWithOutputThatFillsTheBufferExactly) {
+  runs("sleep 1000 & head -c 4096 /dev/zero | tr '\\0' x; echo x >> tries");
+  tell("one");
+  finish();
+
+  EXPECT_EQ(text_of("tries"), "x\n");
+}
+
 class ImpatientHook : public Hook {
  protected:
   ImpatientHook()

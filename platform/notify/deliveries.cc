@@ -1,5 +1,6 @@
 #include "notify/deliveries.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace muster::notify {
@@ -66,9 +67,21 @@ size_t DeliveryTable::due(const std::string& subscription) const {
   return found == due_.end() ? 0 : found->second.size();
 }
 
-std::string DeliveryTable::take_next(const std::string& subscription) {
-  Order& order = due_.at(subscription);
-  return order.extract(order.begin()).value().second;
+const Delivery* DeliveryTable::first_due(const std::string& subscription, base::Time now,
+                                         base::Time latest) const {
+  const auto found = due_.find(subscription);
+  if (found == due_.end()) return nullptr;
+  for (const auto& [when, id] : found->second) {
+    if (when > std::max(now, latest)) break;
+    const Delivery& delivery = deliveries_.at(id);
+    if (when <= now || delivery.attempts == 0) return &delivery;
+  }
+  return nullptr;
+}
+
+void DeliveryTable::take(const std::string& id) {
+  const Delivery& delivery = deliveries_.at(id);
+  due_.at(delivery.subscription).erase({delivery.next, id});
 }
 
 void DeliveryTable::put_back(const std::string& id) {

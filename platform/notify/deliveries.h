@@ -43,8 +43,12 @@ class DeliveryTable {
   /// When the next delivery of the subscription is due; nothing: no delivery waits.
   std::optional<base::Time> next_due(const std::string& subscription) const;
   size_t due(const std::string& subscription) const;
-  /// Takes the next delivery. REQUIRES: next_due() has a value.
-  std::string take_next(const std::string& subscription);
+  /// The first delivery of the subscription that may be sent: another attempt that is due at `now`,
+  /// or a first attempt that is due at `latest`. nullptr: no delivery may be sent.
+  const job::Delivery* first_due(const std::string& subscription, base::Time now,
+                                 base::Time latest) const;
+  /// REQUIRES: the delivery is due.
+  void take(const std::string& id);
   void put_back(const std::string& id);
   /// An attempt failed.
   void count_attempt(const std::string& id, std::string fault);

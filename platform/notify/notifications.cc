@@ -1,6 +1,7 @@
 #include "notify/notifications.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/log.h"
@@ -170,20 +171,23 @@ void Notifications::look() {
 
 void Notifications::send_next(Subscriber& subscriber) {
   const Subscription& subscription = subscriber.subscription;
-  const auto due = deliveries_.next_due(subscription.id);
-  if (!subscriber.under_way.empty() || !due) return;
-  // A unique time may be ahead of the clock, by much if the clock was set back.
-  if (*due > std::max(parts_.clock.now(), last_time_)) return;
+  if (!subscriber.under_way.empty()) return;
+  // If the clock was set back, a unique time may be far ahead of it: such a delivery is due at once.
+  // The pause before another attempt is counted from the clock.
+  const Delivery* const due =
+      deliveries_.first_due(subscription.id, parts_.clock.now(), last_time_);
+  if (due == nullptr) return;
   size_t& of_project = under_way_[subscription.project];
   if (of_project >= kMostUnderWay) return;
   ++of_project;
-  const std::string id = deliveries_.take_next(subscription.id);
+  const std::string id = due->id;
+  deliveries_.take(id);
   subscriber.under_way = id;
   const Delivery& delivery = *deliveries_.find(id);
   auto settled = [this, of = subscription.id, project = delivery.project, id,
                   alive = std::weak_ptr<bool>(alive_)](const DeliveryOutcome& outcome) {
     if (alive.expired()) return;
-    --under_way_[project];
+    end_request(project);
     settle(of, id, outcome);
   };
   auto request =
@@ -192,6 +196,39 @@ void Notifications::send_next(Subscriber& subscriber) {
   if (request) return parts_.send(*std::move(request), std::move(settled));
   parts_.loop.post(
       [settled, fault = std::move(request).error()] { settled(DeliveryOutcome{.fault = fault}); });
+}
+
+/// Checks of addresses and pings precede deliveries, because a caller waits for them.
+Result<void> Notifications::begin_probe(const std::string& project, std::function<void()> probe) {
+  size_t& of_project = under_way_[project];
+  if (of_project < kMostUnderWay) {
+    ++of_project;
+    probe();
+    return {};
+  }
+  auto& waiting = waiting_probes_[project];
+  if (waiting.size() >= kMostProbesWaiting) {
+    return Error{.code = ErrorCode::kExhausted,
+                 .what = "project '" + project + "' has " + std::to_string(kMostProbesWaiting) +
+                         " new subscriptions and tests that wait for their turn",
+                 .advice = "try again when they are answered",
+                 .detail = std::make_shared<const TooManyProbes>()};
+  }
+  waiting.push_back(std::move(probe));
+  return {};
+}
+
+/// A delivery, a check or a ping of the project has ended. The caller calls look().
+void Notifications::end_request(const std::string& project) {
+  const auto waiting = waiting_probes_.find(project);
+  if (waiting == waiting_probes_.end()) {
+    --under_way_[project];
+    return;
+  }
+  const std::function<void()> next = std::move(waiting->second.front());
+  waiting->second.pop_front();
+  if (waiting->second.empty()) waiting_probes_.erase(waiting);
+  next();
 }
 
 void Notifications::settle(const std::string& subscription, const std::string& id,
@@ -266,7 +303,7 @@ void Notifications::wake_in_time() {
   if (!next && !deliveries_.has_dead()) return;
   const std::chrono::nanoseconds longest = kLongestSleep;
   const auto pause = next ? *next - parts_.clock.now() : longest;
-  // A due delivery that was not sent waits for another delivery of its project, whose end calls
+  // A due delivery that was not sent waits for another request of its project, whose end calls
   // look().
   if (pause <= std::chrono::nanoseconds(0)) return;
   timer_ = parts_.loop.after(std::min(pause, longest), [this] { look(); });
@@ -278,8 +315,9 @@ Result<int> Notifications::retry(const std::string& project, const std::vector<s
                                  const access::Actor& by) {
   NotificationChanges changes;
   const base::Time now = unique_time();
+  std::set<std::string_view> missing(ids.begin(), ids.end());
   for (const Delivery& letter : dead(project)) {
-    if (!ids.empty() && std::find(ids.begin(), ids.end(), letter.id) == ids.end()) continue;
+    if (!ids.empty() && missing.erase(letter.id) == 0) continue;
     const Subscription& subscription = subscribers_.at(letter.subscription).subscription;
     if (subscription.gone && !ids.empty()) {
       return Error{
@@ -295,12 +333,9 @@ Result<int> Notifications::retry(const std::string& project, const std::vector<s
     again.dead.reset();
     changes.deliveries.push_back(std::move(again));
   }
-  for (const std::string& id : ids) {
-    const bool is_there = std::any_of(changes.deliveries.begin(), changes.deliveries.end(),
-                                      [&](const Delivery& delivery) { return delivery.id == id; });
-    if (is_there) continue;
+  if (!missing.empty()) {
     return Error{.code = ErrorCode::kNotFound,
-                 .what = "the project has no dead letter '" + id + "'",
+                 .what = "the project has no dead letter '" + std::string(*missing.begin()) + "'",
                  .advice = "muster notify dead shows the dead letters"};
   }
   if (changes.deliveries.empty()) return 0;
@@ -338,8 +373,11 @@ void Notifications::add(SubscriptionRequest request, const access::Actor& by,
   }
   auto receiver = receiver_of(request.url);
   if (!receiver) return done(std::move(receiver).error());
-  parts_.check(*std::move(receiver), [this, request = std::move(request), by,
-                                      done = std::move(done)](Result<void> allowed) {
+  if (const auto room = has_room(request.project); !room) return done(room.error());
+  const std::string project = request.project;
+  auto checked = [this, request = std::move(request), by, done](Result<void> allowed) {
+    end_request(request.project);
+    look();
     if (!allowed) {
       Error error = std::move(allowed).error();
       // An unknown host name is an error of the caller.
@@ -347,7 +385,20 @@ void Notifications::add(SubscriptionRequest request, const access::Actor& by,
       return done(std::move(error));
     }
     done(keep_new(request, by));
-  });
+  };
+  const auto begun =
+      begin_probe(project, [this, receiver = *std::move(receiver), checked = std::move(checked)] {
+        parts_.check(receiver, checked);
+      });
+  if (!begun) done(begun.error());
+}
+
+Result<void> Notifications::has_room(const std::string& project) const {
+  if (subscriptions(project).size() < kMostOfProject) return {};
+  return Error{.code = ErrorCode::kExhausted,
+               .what = "project '" + project + "' has " + std::to_string(kMostOfProject) +
+                       " subscriptions, which is the limit",
+               .advice = "remove some: muster notify remove"};
 }
 
 Result<IssuedSubscription> Notifications::keep_new(const SubscriptionRequest& request,
@@ -356,12 +407,8 @@ Result<IssuedSubscription> Notifications::keep_new(const SubscriptionRequest& re
     return Error{.code = ErrorCode::kNotFound,
                  .what = "project '" + request.project + "' was removed"};
   }
-  if (subscriptions(request.project).size() >= kMostOfProject) {
-    return Error{.code = ErrorCode::kExhausted,
-                 .what = "project '" + request.project + "' has " + std::to_string(kMostOfProject) +
-                         " subscriptions, which is the limit",
-                 .advice = "remove some: muster notify remove"};
-  }
+  // Other subscriptions may have been added during the check of the address.
+  MUSTER_CHECK(has_room(request.project));
   Subscription subscription = subscription_of(request, by, unique_time(), parts_.random);
   std::string key = seal_new_key(subscription, parts_.box, parts_.random);
   MUSTER_CHECK(parts_.keep(
@@ -411,28 +458,54 @@ void Notifications::test(const std::string& project, const std::string& id, cons
     return done(Error{.code = ErrorCode::kConflict,
                       .what = "a test of this subscription is already running"});
   }
-  const std::string ping = base::random_name(parts_.random, kDeliveryIdLength);
-  const base::Time now = parts_.clock.now();
-  auto request =
-      notification_to(subscriber->subscription, parts_.box, ping, event_name(Happening::kPing),
-                      ping_payload(project, ping, now), now);
-  if (!request) return done(std::move(request).error());
-  const auto kept =
-      parts_.keep({.audit = {record(subscriber->subscription, "notification.test", by)}});
-  if (!kept) return done(kept.error());
+  const auto send = [this, project, id, by, done] {
+    // While the ping waited for its turn, the subscription may have been removed, or got a new key.
+    const Subscriber* const current = find(project, id);
+    if (current == nullptr) {
+      pinged(project, id);
+      return done(unknown_subscription(id));
+    }
+    const std::string ping = base::random_name(parts_.random, kDeliveryIdLength);
+    const base::Time now = parts_.clock.now();
+    auto request =
+        notification_to(current->subscription, parts_.box, ping, event_name(Happening::kPing),
+                        ping_payload(project, ping, now), now);
+    if (!request) {
+      pinged(project, id);
+      return done(std::move(request).error());
+    }
+    const auto kept =
+        parts_.keep({.audit = {record(current->subscription, "notification.test", by)}});
+    if (!kept) {
+      pinged(project, id);
+      return done(kept.error());
+    }
+    parts_.send(*std::move(request), [this, project, id, done](DeliveryOutcome outcome) {
+      Subscriber* const tested = pinged(project, id);
+      if (tested == nullptr) return done(unknown_subscription(id));
+      if (verdict_on(outcome.status) == DeliveryVerdict::kArrived && tested->subscription.gone) {
+        tested->subscription.gone.reset();
+        changed_subscriptions_.insert(id);
+        keep_soon();
+      }
+      done(std::move(outcome));
+    });
+  };
   subscriber->is_being_tested = true;
-  parts_.send(
-      *std::move(request), [this, project, id, done = std::move(done)](DeliveryOutcome outcome) {
-        Subscriber* const tested = find(project, id);
-        if (tested == nullptr) return done(unknown_subscription(id));
-        tested->is_being_tested = false;
-        if (verdict_on(outcome.status) == DeliveryVerdict::kArrived && tested->subscription.gone) {
-          tested->subscription.gone.reset();
-          changed_subscriptions_.insert(id);
-          keep_soon();
-        }
-        done(std::move(outcome));
-      });
+  const auto begun = begin_probe(project, send);
+  if (begun) return;
+  subscriber->is_being_tested = false;
+  done(begun.error());
+}
+
+/// A ping has ended. Returns its subscription, unless that was removed meanwhile.
+Notifications::Subscriber* Notifications::pinged(const std::string& project,
+                                                 const std::string& id) {
+  end_request(project);
+  look();
+  Subscriber* const subscriber = find(project, id);
+  if (subscriber != nullptr) subscriber->is_being_tested = false;
+  return subscriber;
 }
 
 }  // namespace muster::notify

@@ -9,6 +9,7 @@
 // On the EventLoop's thread; what Dependencies refers to must outlive it.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -33,12 +34,17 @@
 
 namespace muster::notify {
 
+/// Detail of an error: too many checks and pings of the project wait.
+struct TooManyProbes : base::ErrorDetail {};
+
 class Notifications {
  public:
   static constexpr size_t kMostOfProject = 50;   ///< subscriptions
   static constexpr size_t kMostWaiting = 1'000;  ///< deliveries of a subscription
   static constexpr size_t kMostDead = 1'000;     ///< deliveries of a project
-  static constexpr size_t kMostUnderWay = 4;     ///< of a project
+  /// Deliveries, checks of addresses and pings of a project.
+  static constexpr size_t kMostUnderWay = 4;
+  static constexpr size_t kMostProbesWaiting = 4;  ///< checks and pings of a project
   static constexpr std::chrono::days kDeadAreKept{7};
 
   struct Dependencies {
@@ -80,7 +86,8 @@ class Notifications {
 
   std::vector<job::Subscription> subscriptions(const std::string& project) const;  ///< oldest first
   /// kInvalid with every fault, an unknown host name included; kRefused: the rules forbid the
-  /// address; kExhausted: the project has too many subscriptions.
+  /// address; kExhausted: the project has too many subscriptions, or (with TooManyProbes) too many
+  /// checks and pings wait.
   void add(SubscriptionRequest request, const access::Actor& by,
            std::function<void(Result<IssuedSubscription>)> done);
   /// Removes the subscription and its deliveries. kNotFound, as in the other functions.
@@ -89,7 +96,7 @@ class Notifications {
   Result<IssuedSubscription> rotate(const std::string& project, const std::string& id,
                                     const access::Actor& by);
   /// Sends one ping now. If it arrives, a subscription whose receiver was gone becomes active
-  /// again.
+  /// again. kExhausted, with TooManyProbes: too many checks and pings wait.
   void test(const std::string& project, const std::string& id, const access::Actor& by,
             std::function<void(Result<DeliveryOutcome>)> done);
 
@@ -122,7 +129,12 @@ class Notifications {
   Subscriber* find(const std::string& project, const std::string& id);
   Result<IssuedSubscription> keep_new(const SubscriptionRequest& request, const access::Actor& by);
 
+  Result<void> has_room(const std::string& project) const;
+  Subscriber* pinged(const std::string& project, const std::string& id);
+
   void send_next(Subscriber& subscriber);
+  Result<void> begin_probe(const std::string& project, std::function<void()> probe);
+  void end_request(const std::string& project);
   void settle(const std::string& subscription, const std::string& id,
               const DeliveryOutcome& outcome);
   void attempt_failed(Subscriber& subscriber, const std::string& id,
@@ -146,6 +158,8 @@ class Notifications {
   std::map<std::string, Subscriber> subscribers_;  ///< by the id of the subscription
   DeliveryTable deliveries_;
   std::map<std::string, size_t> under_way_;  ///< by project
+  /// Checks and pings, by project; no queue is empty.
+  std::map<std::string, std::deque<std::function<void()>>> waiting_probes_;
   std::set<std::string> changed_subscriptions_;
   bool is_keep_posted_ = false;
   base::EventLoop::Interest keep_again_;

@@ -41,7 +41,11 @@ class Post : public testing::Test {
         .box = box_,
         .send = [this](OutgoingNotification errand,
                        auto done) { sent_.push_back({std::move(errand), std::move(done)}); },
-        .check = [this](const Receiver&, auto done) { done(allowed_); },
+        .check =
+            [this](const Receiver&, auto done) {
+              if (!checks_wait_) return done(allowed_);
+              checks_.push_back(std::move(done));
+            },
         .keep = [this](const NotificationChanges& changes) { return keep(changes); },
         .has_project = [this](const std::string&) { return has_project_; }});
     if (!is_restart) return;
@@ -120,6 +124,8 @@ class Post : public testing::Test {
   base::FakeRandom random_;
   access::SecretBox box_{access::SecretBox::Key{}};
   Result<void> allowed_;
+  bool checks_wait_ = false;
+  std::deque<std::function<void(Result<void>)>> checks_;  ///< under way
   bool store_works_ = true;
   bool has_project_ = true;
   std::map<std::string, Subscription> subscriptions_;
@@ -192,6 +198,27 @@ TEST_F(Post, ComesBackWithTheSameIdUntilItHasArrived) {
   pass(seconds(20));
   answer(200);
   EXPECT_TRUE(deliveries_.empty());
+}
+
+TEST_F(Post, KeepsItsPausesAfterTheClockWasSetBack) {
+  subscribe("hooks.example.com");
+  happens(job_named("one"));
+  answer(200);
+  clock_.advance(-hours(24));
+  happens(job_named("two"));
+  ASSERT_EQ(sent_.size(), 1U);  // at once, although its time is ahead of the clock
+  const std::string id = sent_.front().id();
+
+  answer(500);
+  EXPECT_TRUE(sent_.empty());
+  happens(job_named("three"));
+  ASSERT_EQ(sent_.size(), 1U);
+  EXPECT_NE(sent_.front().id(), id);
+  answer(200);
+  EXPECT_TRUE(sent_.empty());
+  pass(seconds(10));
+  ASSERT_EQ(sent_.size(), 1U);
+  EXPECT_EQ(sent_.front().id(), id);
 }
 
 TEST_F(Post, IsADeadLetterAfterADay) {
@@ -424,6 +451,26 @@ TEST_F(Post, ReportsEveryFaultOfASubscription) {
   EXPECT_TRUE(subscriptions_.empty());
 }
 
+TEST_F(Post, RefusesLabelsThatNoJobCanHave) {
+  for (const std::map<std::string, std::string>& labels :
+       {std::map<std::string, std::string>{{"", "x"}},
+        {{"a=b", "x"}},
+        {{std::string(129, 'a'), "x"}},
+        {{"team", std::string(257, 'x')}},
+        {{"team", "a\nb"}}}) {
+    const auto added =
+        add({.project = "lab", .url = "https://h", .on = {Happening::kFailed}, .labels = labels});
+
+    ASSERT_FALSE(added);
+    ASSERT_EQ(added.error().faults.size(), 1U);
+    EXPECT_EQ(added.error().faults[0].field, "labels");
+  }
+  EXPECT_TRUE(add({.project = "lab",
+                   .url = "https://h",
+                   .on = {Happening::kFailed},
+                   .labels = {{std::string(128, 'a'), std::string(256, 'x')}}}));
+}
+
 TEST_F(Post, RefusesASubscriptionToAForbiddenAddress) {
   allowed_ = base::Error{.code = ErrorCode::kRefused, .what = "no"};
   EXPECT_EQ(add({.project = "lab", .url = "https://h", .on = {Happening::kFailed}}).error().code,
@@ -443,10 +490,105 @@ TEST_F(Post, RefusesASubscriptionOfAProjectThatWasRemovedInTheMeantime) {
             ErrorCode::kNotFound);
 }
 
+TEST_F(Post, HasOnlySomeChecksAndPingsOfAProjectUnderWayAndWaiting) {
+  const std::string id = subscribe("hooks.example.com");
+  const SubscriptionRequest request{
+      .project = "lab", .url = "https://h", .on = {Happening::kFailed}};
+  constexpr size_t kMost = Notifications::kMostUnderWay + Notifications::kMostProbesWaiting;
+  std::vector<Result<IssuedSubscription>> answers;
+  checks_wait_ = true;
+  for (size_t i = 0; i < kMost + 1; ++i) {
+    notifications_->add(request, kAda, [&](Result<IssuedSubscription> answer) {
+      answers.push_back(std::move(answer));
+    });
+  }
+
+  EXPECT_EQ(checks_.size(), Notifications::kMostUnderWay);
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].error().code, ErrorCode::kExhausted);
+  EXPECT_NE(base::detail_of<TooManyProbes>(answers[0].error()), nullptr);
+  std::vector<ErrorCode> pings;
+  notifications_->test("lab", id, kAda, [&](const Result<DeliveryOutcome>& outcome) {
+    pings.push_back(outcome.error().code);
+  });
+  EXPECT_EQ(pings, std::vector<ErrorCode>{ErrorCode::kExhausted});
+  happens(job_named("one"));
+  EXPECT_TRUE(sent_.empty());  // the delivery waits for its turn, too
+
+  while (!checks_.empty()) {
+    const auto done = std::move(checks_.front());
+    checks_.pop_front();
+    done({});
+    EXPECT_LE(checks_.size(), Notifications::kMostUnderWay);
+  }
+  EXPECT_EQ(answers.size(), kMost + 1);
+  EXPECT_EQ(subscriptions_.size(), kMost + 1);
+  ASSERT_EQ(sent_.size(), 1U);
+  answer(200);
+  notifications_->test("lab", id, kAda, [](const Result<DeliveryOutcome>&) {});
+  EXPECT_EQ(sent_.size(), 1U);  // the refused test has left nothing behind
+}
+
+TEST_F(Post, PingsWaitForTheirTurn) {
+  const std::string id = subscribe("hooks.example.com");
+  for (size_t i = 1; i < Notifications::kMostUnderWay + 1; ++i) {
+    subscribe("h" + std::to_string(i) + ".example.com");
+  }
+  happens(job_named("one"));
+  ASSERT_EQ(sent_.size(), Notifications::kMostUnderWay);
+  bool answered = false;
+  notifications_->test("lab", id, kAda, [&](const Result<DeliveryOutcome>& outcome) {
+    EXPECT_EQ(outcome->status, 204);
+    answered = true;
+  });
+  EXPECT_EQ(sent_.size(), Notifications::kMostUnderWay);
+
+  answer(200);
+  ASSERT_EQ(sent_.size(), Notifications::kMostUnderWay);
+  EXPECT_EQ(sent_.back().errand.headers.at("muster-event"), "ping");
+  std::swap(sent_.front(), sent_.back());
+  answer(204);
+  EXPECT_TRUE(answered);
+  EXPECT_EQ(sent_.size(), Notifications::kMostUnderWay);  // the fifth delivery has its turn
+}
+
+TEST_F(Post, PingsThatWaitedForTheirTurnUseTheSubscriptionAsItIsThen) {
+  const std::string removed = subscribe("removed.example.com");
+  const std::string rotated = subscribe("rotated.example.com");
+  checks_wait_ = true;
+  for (size_t i = 0; i < Notifications::kMostUnderWay; ++i) {
+    notifications_->add({.project = "lab", .url = "https://h", .on = {Happening::kFailed}}, kAda,
+                        [](const Result<IssuedSubscription>&) {});
+  }
+  std::vector<ErrorCode> refused;
+  for (const std::string& id : {removed, rotated}) {
+    notifications_->test("lab", id, kAda, [&](const Result<DeliveryOutcome>& outcome) {
+      if (!outcome) refused.push_back(outcome.error().code);
+    });
+  }
+  ASSERT_TRUE(notifications_->remove("lab", removed, kAda));
+  const auto renewed = notifications_->rotate("lab", rotated, kAda);
+  ASSERT_TRUE(renewed);
+
+  const auto done = std::move(checks_.front());
+  checks_.pop_front();
+  done({});
+
+  EXPECT_EQ(refused, std::vector<ErrorCode>{ErrorCode::kNotFound});
+  ASSERT_EQ(sent_.size(), 1U);
+  EXPECT_EQ(sent_.front().host(), "rotated.example.com");
+  EXPECT_EQ(sent_.front().errand.headers.at(kSignatureHeader),
+            signature_of(renewed->key, clock_.now(), sent_.front().errand.body));
+  EXPECT_EQ(std::count(audit_.begin(), audit_.end(), "notification.test"), 1);
+}
+
 TEST_F(Post, TakesSoManySubscriptionsOfAProjectAndNoMore) {
   for (size_t i = 0; i < Notifications::kMostOfProject; ++i) subscribe("hooks.example.com");
+  // The address is not looked up: it would be an error of another kind.
+  allowed_ = base::Error{.code = ErrorCode::kRefused, .what = "no"};
   EXPECT_EQ(add({.project = "lab", .url = "https://h", .on = {Happening::kFailed}}).error().code,
             ErrorCode::kExhausted);
+  allowed_ = {};
   EXPECT_TRUE(add({.project = "other", .url = "https://h", .on = {Happening::kFailed}}));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "job/validate.h"
 #include "notify/payload.h"
 
 namespace muster::notify {
@@ -56,6 +57,15 @@ std::vector<base::Fault> faults_of(const SubscriptionRequest& request) {
   }
   if (request.labels.size() > kMostLabels) {
     faults.push_back({.field = "labels", .what = "has more than 16 labels"});
+    return faults;
+  }
+  for (const auto& [name, value] : request.labels) {
+    if (job::is_label_name(name) && job::is_label_value(value)) continue;
+    faults.push_back({.field = "labels",
+                      .what = "has a label that no job can have; use names of 1 to 128 bytes "
+                              "without '=' and values of at most 256 bytes, both without control "
+                              "characters"});
+    break;
   }
   return faults;
 }

@@ -324,8 +324,8 @@ RouteAnswer list_members(const Accounts& accounts, const Controller& controller,
   return json_answer(200, api::members_to_json(members));
 }
 
-/// An admin of a single project must get the names of users from elsewhere: unknown and known names
-/// give the same answer.
+/// The error suggests no similar names: an admin of a single project learns only whether the name
+/// that it gives is a user's.
 Result<access::User> user_of(const Accounts& accounts, const std::string& name) {
   auto user = accounts.user(name);
   if (user) return user;
@@ -439,7 +439,11 @@ void add_audit_routes(Router& router, control::Accounts& accounts,
                if (!call.who.sees_everything()) {
                  MUSTER_CHECK(leave_out_namesakes(controller, query));
                }
-               MUSTER_TRY(const std::vector<access::AuditRecord> records, accounts.audit(query));
+               MUSTER_TRY(std::vector<access::AuditRecord> records, accounts.audit(query));
+               const Sight sight(controller, call.who);
+               for (access::AuditRecord& record : records) {
+                 record = sight.redacted(std::move(record));
+               }
                return json_answer(200, api::audit_to_json(records));
              }));
 }

@@ -6,6 +6,7 @@
 
 #include "base/fake_random.h"
 #include "control/test_accounts.h"
+#include "server/page.h"
 
 namespace muster::server {
 namespace {
@@ -33,6 +34,23 @@ TEST(RequestId, IsNewIfTheClientsIsInvalid) {
 TEST(RequestId, IsDifferentForEachRequestWithoutOne) {
   base::FakeRandom random;
   EXPECT_NE(request_id({}, random), request_id({}, random));
+}
+
+using OwnersPage = control::AccountsTest;
+
+TEST_F(OwnersPage, OpensForEveryNameOfAUnixAccount) {
+  const std::pair<std::string, std::string> names[] = {
+      {"ada", "ada"},          {"Ben", "ben"},        {"CORP\\eve", "corp-eve"},
+      {"_apt", "apt"},         {"\xc3\xa4", "owner"}, {std::string(70, 'X'), std::string(64, 'x')},
+      {"machine$", "machine-"}};
+  for (const auto& [account, user] : names) {
+    const auto opened = open_page_session(*accounts_, access::local_identity(account),
+                                          std::chrono::hours(1), {.user = account});
+
+    ASSERT_TRUE(opened) << account << ": " << opened.error().to_string();
+    EXPECT_EQ(opened->token.user, user);
+    EXPECT_EQ(accounts_->user(user)->server_role, access::Role::kAdmin);
+  }
 }
 
 class RequestLimits : public control::AccountsTest {

@@ -27,6 +27,15 @@ http::Response keyed_answer(int status, const IssuedSubscription& keyed) {
                                  {.subscription = keyed.subscription, .key = keyed.key}));
 }
 
+/// 429 if too many requests of the project to receivers wait.
+http::Response refused(const base::Error& error) {
+  if (base::detail_of<notify::TooManyProbes>(error) == nullptr) return problem(error);
+  constexpr int kTooManyWait = 429;
+  http::Response refusal = problem(error, kTooManyWait);
+  refusal.headers["retry-after"] = "10";
+  return refusal;
+}
+
 RouteAnswer list_subscriptions(Notifications& notifications, const Controller& controller,
                                const ApiCall& call) {
   MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kViewer));
@@ -51,7 +60,7 @@ void add_subscription(Notifications& notifications, const Controller& controller
                      .with_lines = wish->with_lines,
                      .members = wish->members},
                     call.actor(), [respond](const Result<IssuedSubscription>& added) {
-                      respond(added ? keyed_answer(201, *added) : problem(added.error()));
+                      respond(added ? keyed_answer(201, *added) : refused(added.error()));
                     });
 }
 
@@ -77,7 +86,7 @@ void test(Notifications& notifications, const Controller& controller, const ApiC
   notifications.test(
       *project, call.path.at("id"), call.actor(),
       [respond](const Result<DeliveryOutcome>& outcome) {
-        if (!outcome) return respond(problem(outcome.error()));
+        if (!outcome) return respond(refused(outcome.error()));
         const bool arrived = !outcome->fault && outcome->status / 100 == 2;
         respond(json_answer(
             200, api::ping_result_to_json({.arrived = arrived,

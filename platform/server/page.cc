@@ -254,6 +254,26 @@ std::optional<access::Identity> PageCodes::take(std::string_view text, base::Tim
   return who;
 }
 
+namespace {
+
+/// The account of the owner of the unix socket. A Unix account may have a name that a user cannot
+/// have: 'Ada' becomes 'ada', and 'CORP\ada' becomes 'corp-ada'.
+std::string account_of_owner(const std::string& owner) {
+  if (access::validate_user({.name = owner}).empty()) return owner;
+  constexpr size_t kLongest = 64;
+  std::string name = base::lower_case(owner);
+  for (char& letter : name) {
+    const bool is_valid = (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') ||
+                          std::string_view("._-@").find(letter) != std::string_view::npos;
+    if (!is_valid) letter = '-';
+  }
+  name.erase(0, std::min(name.find_first_not_of("._-@"), name.size()));
+  name.resize(std::min(name.size(), kLongest));
+  return name.empty() ? "owner" : name;
+}
+
+}  // namespace
+
 base::Result<control::IssuedToken> open_page_session(control::Accounts& accounts,
                                                      const access::Identity& who,
                                                      std::chrono::seconds longest,
@@ -261,10 +281,11 @@ base::Result<control::IssuedToken> open_page_session(control::Accounts& accounts
   const std::chrono::seconds lifetime = std::min(longest, kPageSessionLifetime);
   constexpr const char* kDescription = "web page";
   if (!who.token.empty()) return accounts.log_in(who, kDescription, lifetime, by);
-  if (!accounts.user(who.user)) {
-    MUSTER_CHECK(accounts.create_user({.name = who.user, .server_role = access::Role::kAdmin}, by));
+  const std::string name = account_of_owner(who.user);
+  if (!accounts.user(name)) {
+    MUSTER_CHECK(accounts.create_user({.name = name, .server_role = access::Role::kAdmin}, by));
   }
-  return accounts.issue({.user = who.user,
+  return accounts.issue({.user = name,
                          .kind = access::TokenKind::kSession,
                          .description = kDescription,
                          .lifetime = lifetime},

@@ -111,8 +111,10 @@ class PageCodes {
 /// The lifetime of a page's session, unless the server permits less.
 inline constexpr std::chrono::seconds kPageSessionLifetime = std::chrono::days(7);
 
-/// A session for the user of a code or of a token. The owner of the unix socket, who needs no account
-/// there, gets one: with the role admin, because the owner may do everything.
+/// A session for the user of a code or of a token. The owner of the unix socket, who needs no
+/// account there, gets one: with the role admin, because the owner may do everything. Its name is
+/// that of the Unix account, or a similar one if users cannot have that name. If a user of that
+/// name exists, the session is for that user.
 ///
 /// Errors: kRefused: the text is neither a code nor a token, or no longer valid.
 base::Result<control::IssuedToken> open_page_session(control::Accounts& accounts,

@@ -442,4 +442,19 @@ job::ProjectStatus Sight::redacted(job::ProjectStatus status) const {
   return status;
 }
 
+/// A change of the parent names another project.
+access::AuditRecord Sight::redacted(access::AuditRecord record) const {
+  if (sees_all()) return record;
+  for (access::FieldChange& change : record.changes) {
+    if (change.field != "parent") continue;
+    for (std::string* const name : {&change.before, &change.after}) {
+      if (!sees_project(*name)) name->clear();
+    }
+  }
+  std::erase_if(record.changes, [](const access::FieldChange& change) {
+    return change.field == "parent" && change.before.empty() && change.after.empty();
+  });
+  return record;
+}
+
 }  // namespace muster::server

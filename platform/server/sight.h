@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "access/audit.h"
 #include "access/identity.h"
 #include "base/result.h"
 #include "control/controller.h"
@@ -73,6 +74,7 @@ class Sight {
   job::Forecast redacted(job::Forecast forecast) const;
   job::Node redacted(job::Node node) const;
   job::ProjectStatus redacted(job::ProjectStatus project) const;
+  access::AuditRecord redacted(access::AuditRecord record) const;
   job::Fact redacted(job::Fact fact) const;
   /// The error with a message that names only what the caller may see.
   base::Error redacted(base::Error error) const;

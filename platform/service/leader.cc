@@ -21,7 +21,7 @@ Leader::Leader(Dependencies parts, const control::SiteFacts& site,
       clock_(parts.clock),
       trees_(parts.trees),
       background_(parts.loop),
-      store_(parts.store, parts.leadership, std::move(parts.address), std::move(parts.lost)),
+      store_(parts.store, parts.leadership, std::move(parts.lost)),
       courier_(parts.loop),
       hook_(parts.loop),
       notifications_(

@@ -36,7 +36,6 @@ class Leader {
     base::EventLoop& loop;
     store::Store& store;
     store::Leadership* leadership = nullptr;
-    std::string address;
     std::unique_ptr<engine::Engine> engine;
     const base::Clock& clock;
     base::RandomSource& random;

@@ -118,12 +118,9 @@ store::Batch batch_of(const notify::NotificationChanges& changes) {
           .audit = changes.audit};
 }
 
-WatchedStore::WatchedStore(store::Store& store, store::Leadership* leadership, std::string address,
+WatchedStore::WatchedStore(store::Store& store, store::Leadership* leadership,
                            std::function<void()> lost)
-    : store_(store),
-      leadership_(leadership),
-      address_(std::move(address)),
-      lost_(std::move(lost)) {}
+    : store_(store), leadership_(leadership), lost_(std::move(lost)) {}
 
 Result<void> WatchedStore::commit(const store::Batch& batch) {
   Result<void> committed = store_.commit(batch);
@@ -132,7 +129,7 @@ Result<void> WatchedStore::commit(const store::Batch& batch) {
   // Refused although this server leads: the database is read-only, perhaps only for a while.
   // Refused while no server leads: another server has led in between.
   const auto leader = leadership_->leader();
-  if (leader && *leader != address_) tell_lost();
+  if (leader && !(*leader && (*leader)->is_self)) tell_lost();
   return committed;
 }
 
@@ -140,7 +137,7 @@ void WatchedStore::look() {
   if (leadership_ == nullptr) return;
   const auto leader = leadership_->leader();
   // No leader: this server's connection was lost, and the next commit tries to take the lead again.
-  if (leader && *leader && **leader != address_) tell_lost();
+  if (leader && *leader && !(*leader)->is_self) tell_lost();
 }
 
 void WatchedStore::tell_lost() {

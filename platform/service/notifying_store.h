@@ -63,9 +63,8 @@ store::Batch batch_of(const notify::NotificationChanges& changes);
 class WatchedStore : public store::Store {
  public:
   /// `lost` is called at most once, within commit() or look(). `leadership`: nullptr: a store of a
-  /// single server, which always leads. `address`: of this server.
-  WatchedStore(store::Store& store, store::Leadership* leadership, std::string address,
-               std::function<void()> lost);
+  /// single server, which always leads.
+  WatchedStore(store::Store& store, store::Leadership* leadership, std::function<void()> lost);
 
   base::Result<store::Contents> load() override { return store_.load(); }
   base::Result<store::Contents> load_packed() override { return store_.load_packed(); }
@@ -86,7 +85,6 @@ class WatchedStore : public store::Store {
 
   store::Store& store_;
   store::Leadership* leadership_;
-  std::string address_;
   std::function<void()> lost_;
 };
 

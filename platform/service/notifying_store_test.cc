@@ -188,14 +188,19 @@ class RefusingStore : public store::MemoryStore {
 class FakeLeadership : public store::Leadership {
  public:
   Result<bool> try_to_lead(const std::string&) override { return false; }
-  Result<std::optional<std::string>> leader() override { return who; }
-  Result<std::optional<std::string>> who = std::optional<std::string>("me");
+  using Holder = std::optional<store::LeadHolder>;
+  static Holder self() { return {{.address = "https://both", .is_self = true}}; }
+  /// It gives the same address.
+  static Holder another() { return {{.address = "https://both", .is_self = false}}; }
+
+  Result<Holder> leader() override { return who; }
+  Result<Holder> who = self();
 };
 
 class WatchedStoreTest : public testing::Test {
  protected:
   WatchedStore watched(store::Leadership* leadership) {
-    return WatchedStore(store_, leadership, "me", [this] { ++lost_; });
+    return WatchedStore(store_, leadership, [this] { ++lost_; });
   }
   static Error error(ErrorCode code) { return {.code = code, .what = "no"}; }
 
@@ -207,7 +212,7 @@ class WatchedStoreTest : public testing::Test {
 TEST_F(WatchedStoreTest, ReportsOnceThatAnotherServerLeads) {
   WatchedStore store = watched(&leadership_);
   store_.outcome = error(ErrorCode::kRefused);
-  leadership_.who = std::optional<std::string>("you");
+  leadership_.who = FakeLeadership::another();
   EXPECT_FALSE(store.commit({}));
   EXPECT_FALSE(store.commit({}));
   EXPECT_EQ(lost_, 1);
@@ -216,7 +221,7 @@ TEST_F(WatchedStoreTest, ReportsOnceThatAnotherServerLeads) {
 TEST_F(WatchedStoreTest, ReportsThatAnotherServerHasLedInBetween) {
   WatchedStore store = watched(&leadership_);
   store_.outcome = error(ErrorCode::kRefused);
-  leadership_.who = std::optional<std::string>();
+  leadership_.who = FakeLeadership::Holder();
   EXPECT_FALSE(store.commit({}));
   EXPECT_EQ(lost_, 1);
 }
@@ -240,10 +245,10 @@ TEST_F(WatchedStoreTest, AnUnreachableDatabaseIsNotALossOfTheLead) {
 TEST_F(WatchedStoreTest, ACheckNoticesALossWithoutACommit) {
   WatchedStore store = watched(&leadership_);
   store.look();
-  leadership_.who = std::optional<std::string>();
+  leadership_.who = FakeLeadership::Holder();
   store.look();
   EXPECT_EQ(lost_, 0);
-  leadership_.who = std::optional<std::string>("you");
+  leadership_.who = FakeLeadership::another();
   store.look();
   EXPECT_EQ(lost_, 1);
 }

@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
 
 namespace muster::service {
@@ -123,6 +124,59 @@ Result<http::TlsIdentity> find_tls_identity(const TlsFiles& files, base::Time no
     return read_identity(files.own_certificate, files.own_key, kAllButOwner);
   }
   return make_identity(files, now);
+}
+
+CertificateWatch::Stamps CertificateWatch::stamps_of(const TlsFiles& files) {
+  const auto written = [](const std::optional<std::filesystem::path>& file)
+      -> std::optional<std::filesystem::file_time_type> {
+    if (!file) return std::nullopt;
+    std::error_code failed;
+    const auto time = std::filesystem::last_write_time(*file, failed);
+    return failed ? std::nullopt : std::optional(time);
+  };
+  return {.certificate = written(files.given_certificate), .key = written(files.given_key)};
+}
+
+void CertificateWatch::serves(const Stamps& stamps, const http::CertificateTimes& times) {
+  stamps_ = stamps;
+  if (times.until != times_.until) warned_.reset();
+  times_ = times;
+  logged_error_.clear();
+}
+
+void CertificateWatch::look(const TlsFiles& files, base::Time now,
+                            const std::function<Result<void>()>& renew) {
+  if (stamps_of(files) == stamps_) {
+    logged_error_.clear();
+  } else {
+    const Result<void> renewed = renew();
+    const std::string error = renewed ? "" : renewed.error().to_string();
+    if (error != logged_error_ && !error.empty()) {
+      base::log_error(
+          "the files of the certificate have changed and cannot be used; the server "
+          "keeps the earlier certificate: " +
+          error);
+    }
+    logged_error_ = error;
+  }
+  warn_of_end(files, now);
+}
+
+void CertificateWatch::warn_of_end(const TlsFiles& files, base::Time now) {
+  const std::chrono::nanoseconds soon =
+      std::min<std::chrono::nanoseconds>(std::chrono::days(14), (times_.until - times_.from) / 4);
+  if (now < times_.until - soon) return;
+  if (warned_ && now - *warned_ < std::chrono::days(1)) return;
+  warned_ = now;
+  base::log_warning(
+      std::string("the certificate of this server ") +
+          (now < times_.until ? "expires at " : "expired at ") + base::to_rfc3339(times_.until),
+      {{"advice", files.given_certificate
+                      ? "renew the files of tls.certificate and tls.key; the server reads them "
+                        "within a minute"
+                      : "remove '" + files.own_certificate.string() +
+                            "' and restart the server, which makes another certificate; users "
+                            "then pin its fingerprint"}});
 }
 
 std::string host_of(const std::string& address) {

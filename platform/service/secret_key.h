@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,6 +54,39 @@ struct TlsFiles {
 /// kRefused: other users can read the key. kInvalid: a file is not valid PEM, or the key does not
 /// match the certificate.
 base::Result<http::TlsIdentity> find_tls_identity(const TlsFiles& files, base::Time now);
+
+/// Watches the certificate that is served: a program may replace its files, as cert-manager does, and
+/// it expires.
+class CertificateWatch {
+ public:
+  /// The modification times of the files; nothing: a file is missing or was not given.
+  struct Stamps {
+    std::optional<std::filesystem::file_time_type> certificate;
+    std::optional<std::filesystem::file_time_type> key;
+
+    bool operator==(const Stamps&) const = default;
+  };
+  /// To be called before the files are read.
+  static Stamps stamps_of(const TlsFiles& files);
+
+  /// The certificate that was read after `stamps` is served from now on.
+  void serves(const Stamps& stamps, const http::CertificateTimes& times);
+
+  /// Calls `renew` if the given files have changed since, which calls serves() if it succeeds. An
+  /// error is logged once, and the call is repeated at the next look. Also logs a warning once a day
+  /// if the certificate expires soon: in 14 days, or in the last quarter of its lifetime if that is
+  /// shorter.
+  void look(const TlsFiles& files, base::Time now,
+            const std::function<base::Result<void>()>& renew);
+
+ private:
+  void warn_of_end(const TlsFiles& files, base::Time now);
+
+  Stamps stamps_;
+  http::CertificateTimes times_;
+  std::string logged_error_;
+  std::optional<base::Time> warned_;
+};
 
 /// The names of a self-signed certificate: localhost and its addresses, the host's name, the hosts
 /// of those addresses ("10.0.0.7:7443") that are not wildcards, and `more`; each once. Pure.

@@ -146,6 +146,121 @@ TEST_F(TlsFilesTest, FilesThatDoNotMatchAreNamed) {
   EXPECT_NE(mixed.error().what.find("other/key.pem"), std::string::npos);
 }
 
+/// A given certificate whose files a program replaces.
+class CertificateWatchTest : public TlsFilesTest {
+ protected:
+  CertificateWatchTest() {
+    write("one", now_, std::chrono::days(90));
+    EXPECT_TRUE(renew());
+    looks_ = 0;
+  }
+
+  /// Replaces both files, which get a later modification time.
+  void write(const std::string& name, base::Time from, std::chrono::hours lifetime) {
+    const auto made = http::make_self_signed({name}, from, lifetime);
+    ASSERT_TRUE(made);
+    ASSERT_TRUE(base::write_file(*files_.given_certificate, made->certificate));
+    ASSERT_TRUE(base::write_file(*files_.given_key, made->key, 0600));
+    written_ += std::chrono::seconds(1);
+    for (const auto& file : {*files_.given_certificate, *files_.given_key}) {
+      std::filesystem::last_write_time(file, written_);
+    }
+  }
+
+  base::Result<void> renew() {
+    ++looks_;
+    const auto stamps = CertificateWatch::stamps_of(files_);
+    MUSTER_TRY(const http::TlsIdentity own, find_tls_identity(files_, now_));
+    MUSTER_TRY(const http::CertificateTimes times, http::times_of(own.certificate));
+    watch_.serves(stamps, times);
+    served_ = own.certificate;
+    return {};
+  }
+
+  /// What is logged at a look.
+  std::string look(base::Time now) {
+    testing::internal::CaptureStderr();
+    watch_.look(files_, now, [this] { return renew(); });
+    return testing::internal::GetCapturedStderr();
+  }
+
+  TlsFiles files_{.given_certificate = folder_ / "cert.pem", .given_key = folder_ / "key.pem"};
+  std::filesystem::file_time_type written_ = std::filesystem::file_time_type::clock::now();
+  CertificateWatch watch_;
+  std::string served_;
+  int looks_ = 0;
+};
+
+TEST_F(CertificateWatchTest, ReadsReplacedFilesOnce) {
+  EXPECT_EQ(look(now_), "");
+  EXPECT_EQ(looks_, 0);
+  write("two", now_, std::chrono::days(90));
+
+  EXPECT_EQ(look(now_), "");
+  EXPECT_EQ(look(now_), "");
+
+  EXPECT_EQ(looks_, 1);
+  EXPECT_EQ(served_, *base::read_file(*files_.given_certificate));
+}
+
+TEST_F(CertificateWatchTest, KeepsTheCertificateUntilTheNewFilesMatch) {
+  const std::string before = served_;
+  const std::string key = *base::read_file(*files_.given_key);
+  write("two", now_, std::chrono::days(90));
+  const std::string new_key = *base::read_file(*files_.given_key);
+  ASSERT_TRUE(base::write_file(*files_.given_key, key, 0600));
+
+  EXPECT_NE(look(now_).find("keeps the earlier certificate"), std::string::npos);
+  EXPECT_EQ(look(now_), "");  // the same error is not logged again
+  EXPECT_EQ(served_, before);
+
+  ASSERT_TRUE(base::write_file(*files_.given_key, new_key, 0600));
+  EXPECT_EQ(look(now_), "");
+  EXPECT_NE(served_, before);
+}
+
+TEST_F(CertificateWatchTest, LogsTheSameErrorAgainAfterTheFilesWereUsable) {
+  const std::string key = *base::read_file(*files_.given_key);
+  const auto stamp = std::filesystem::last_write_time(*files_.given_key);
+  // Both times with the same error.
+  const auto make_unusable = [&] {
+    ASSERT_TRUE(base::write_file(*files_.given_key, "no key", 0600));
+    std::filesystem::last_write_time(*files_.given_key, stamp + std::chrono::seconds(1));
+  };
+  make_unusable();
+  EXPECT_NE(look(now_), "");
+  EXPECT_EQ(look(now_), "");
+
+  ASSERT_TRUE(base::write_file(*files_.given_key, key, 0600));
+  std::filesystem::last_write_time(*files_.given_key, stamp);
+  EXPECT_EQ(look(now_), "");
+  make_unusable();
+
+  EXPECT_NE(look(now_), "");
+}
+
+TEST_F(CertificateWatchTest, WarnsOnceADayInTheLastTwoWeeks) {
+  using std::chrono::days;
+  using std::chrono::hours;
+  EXPECT_EQ(look(now_ + days(75)), "");
+  EXPECT_NE(look(now_ + days(77)).find("the certificate of this server expires at"),
+            std::string::npos);
+  EXPECT_EQ(look(now_ + days(77) + hours(23)), "");
+  EXPECT_NE(look(now_ + days(78)).find("expires at"), std::string::npos);
+  EXPECT_NE(look(now_ + days(91)).find("expired at"), std::string::npos);
+
+  write("two", now_ + days(91), days(90));
+  EXPECT_EQ(look(now_ + days(91)), "");
+  EXPECT_EQ(looks_, 1);
+}
+
+TEST_F(CertificateWatchTest, WarnsInTheLastQuarterOfAShortLifetime) {
+  using std::chrono::hours;
+  write("two", now_, hours(24));
+  EXPECT_EQ(look(now_ + hours(17)), "");
+  EXPECT_NE(look(now_ + hours(19)).find("expires at"), std::string::npos);
+}
+
 TEST(CertificateNames, AreTheNamesByWhichTheServerIsReached) {
   EXPECT_EQ(
       certificate_names("host", {"0.0.0.0:7443", "[2001:db8::1]:7443", ""},

@@ -35,6 +35,8 @@ using base::Result;
 
 /// How often a waiting server tries to take the lead, and a leader checks that it still leads.
 constexpr std::chrono::milliseconds kTryPause{500};
+/// How often the files of the certificate are compared with those that were read.
+constexpr std::chrono::minutes kCertificatePause{1};
 /// How long requests may take when the server stops.
 constexpr std::chrono::seconds kFarewell{5};
 
@@ -140,15 +142,13 @@ class Service {
             .own_file = paths_.secret_key()};
   }
 
-  Result<http::TlsIdentity> identity() const {
-    return find_tls_identity(
-        {.given_certificate = options_.tls_certificate,
-         .given_key = options_.tls_key,
-         .own_certificate = paths_.certificate(),
-         .own_key = paths_.certificate_key(),
-         .names = certificate_names(host_name(), {options_.listen, options_.advertise},
-                                    options_.tls_names)},
-        clock_.now());
+  TlsFiles tls_files() const {
+    return {.given_certificate = options_.tls_certificate,
+            .given_key = options_.tls_key,
+            .own_certificate = paths_.certificate(),
+            .own_key = paths_.certificate_key(),
+            .names = certificate_names(host_name(), {options_.listen, options_.advertise},
+                                       options_.tls_names)};
   }
 
   bool tasks_are_root() const { return ::geteuid() == 0 && makers_.no_accounts; }
@@ -199,9 +199,13 @@ class Service {
     std::string listening;
     if (!options_.listen.empty()) {
       warn_of_gaps();
-      MUSTER_TRY(const http::TlsIdentity own, identity());
+      const CertificateWatch::Stamps stamps = CertificateWatch::stamps_of(tls_files());
+      MUSTER_TRY(const http::TlsIdentity own, find_tls_identity(tls_files(), clock_.now()));
       MUSTER_TRY(fingerprint_, http::fingerprint_of(own.certificate));
+      MUSTER_TRY(const http::CertificateTimes times, http::times_of(own.certificate));
       MUSTER_TRY(listening, server_->listen(options_.listen, own));
+      certificate_watch_.serves(stamps, times);
+      look_at_certificate();
       base::log_info("serves on https://" + listening + ", fingerprint sha256 " +
                      http::readable_fingerprint(fingerprint_));
     }
@@ -246,7 +250,7 @@ class Service {
       door_.let_answer(standby_handler(standby), standby_gate(standby));
     }
     const auto leader = store_.leadership->leader();
-    if (leader) known_leader_ = *leader;
+    if (leader) known_leader_ = *leader ? std::optional((*leader)->address) : std::nullopt;
     timer_ = loop_.after(kTryPause, [this] { try_to_lead(); });
   }
 
@@ -282,7 +286,6 @@ class Service {
     leader_ = std::make_unique<Leader>(Leader::Dependencies{.loop = loop_,
                                                             .store = *store_.store,
                                                             .leadership = store_.leadership,
-                                                            .address = address_,
                                                             .engine = std::move(engine),
                                                             .clock = clock_,
                                                             .random = random_,
@@ -435,11 +438,19 @@ class Service {
     return {};
   }
 
+  void look_at_certificate() {
+    certificate_watch_.look(tls_files(), clock_.now(), [this] { return renew_identity(); });
+    certificate_timer_ = loop_.after(kCertificatePause, [this] { look_at_certificate(); });
+  }
+
   /// Reads the certificate and its key again. An error changes nothing.
   Result<void> renew_identity() {
-    MUSTER_TRY(const http::TlsIdentity own, identity());
+    const CertificateWatch::Stamps stamps = CertificateWatch::stamps_of(tls_files());
+    MUSTER_TRY(const http::TlsIdentity own, find_tls_identity(tls_files(), clock_.now()));
     MUSTER_TRY(const std::string fingerprint, http::fingerprint_of(own.certificate));
+    MUSTER_TRY(const http::CertificateTimes times, http::times_of(own.certificate));
     MUSTER_CHECK(server_->set_identity(own));
+    certificate_watch_.serves(stamps, times);
     if (std::exchange(fingerprint_, fingerprint) == fingerprint) return {};
     base::log_info("serves a new certificate, fingerprint sha256 " +
                    http::readable_fingerprint(fingerprint));
@@ -477,6 +488,8 @@ class Service {
   std::unique_ptr<PagePort> page_port_;
   std::unique_ptr<http::Server> server_;  ///< destroyed before the leader whose routes it calls
   std::optional<std::string> known_leader_;
+  CertificateWatch certificate_watch_;
+  base::EventLoop::Interest certificate_timer_;
   std::string fingerprint_;                ///< of the certificate; empty: it does not listen
   std::vector<std::string> need_restart_;  ///< keys whose values were read, but not taken over
   std::string waits_for_;                  ///< the last reason to wait that was logged

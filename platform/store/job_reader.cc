@@ -1,6 +1,7 @@
 #include "store/job_reader.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 namespace muster::store {
@@ -25,7 +26,10 @@ void take_job(const RecordRow& row, Contents& into) {
   }
 }
 
-JobReader::JobReader(Contents& into) : into_(into) {}
+JobReader::JobReader(Contents& into, StartThread start)
+    : into_(into),
+      start_(std::move(start)),
+      most_threads_(std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads)) {}
 
 JobReader::~JobReader() {
   {
@@ -55,13 +59,22 @@ void JobReader::hand_over() {
   auto piece = std::make_unique<Piece>();
   piece->rows = std::exchange(rows_, {});
   std::unique_lock lock(mutex_);
-  const size_t most = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
-  if (threads_.size() < most && piece->rows.size() >= kRowsOfPiece) {
-    threads_.emplace_back([this] { work(); });
+  if (threads_.size() < most_threads_ && piece->rows.size() >= kRowsOfPiece) {
+    start_thread();
   }
   pieces_.push_back(std::move(piece));
   changed_.notify_all();
   while (pieces_.size() > kMostPieces) take_front(lock);
+}
+
+/// If no thread can be started, as at a limit of processes, the threads that run already and this
+/// thread read all pieces.
+void JobReader::start_thread() {
+  try {
+    threads_.push_back(start_([this] { work(); }));
+  } catch (const std::system_error&) {
+    most_threads_ = threads_.size();
+  }
 }
 
 /// Adds what the first piece contains; reads it here if no thread has begun to.

@@ -9,10 +9,12 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "store/records.h"
@@ -25,7 +27,12 @@ void take_job(const RecordRow& row, Contents& into);
 
 class JobReader {
  public:
-  explicit JobReader(Contents& into);
+  /// May throw std::system_error.
+  using StartThread = std::function<std::thread(std::function<void()> work)>;
+  /// `start`: tests make it fail.
+  explicit JobReader(
+      Contents& into,
+      StartThread start = [](std::function<void()> work) { return std::thread(std::move(work)); });
   ~JobReader();
   JobReader(const JobReader&) = delete;
   JobReader& operator=(const JobReader&) = delete;
@@ -54,12 +61,15 @@ class JobReader {
   static constexpr size_t kMostPieces = 4 * kMostThreads;  ///< in memory
 
   void hand_over();
+  void start_thread();
   void take_front(std::unique_lock<std::mutex>& lock);
   void read(Piece& piece) const;
   void work();
 
   Contents& into_;
+  StartThread start_;
   std::vector<Row> rows_;
+  size_t most_threads_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

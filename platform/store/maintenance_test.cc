@@ -13,6 +13,7 @@
 #include "base/test_folder.h"
 #include "store/postgres_store.h"
 #include "store/records.h"
+#include "store/sqlite_schema.h"
 #include "store/sqlite_store.h"
 #include "store/test_postgres.h"
 #include "store/test_values.h"
@@ -58,7 +59,7 @@ void fill(Store& store) {
   ASSERT_TRUE(store.commit({.removed_jobs = {"j2"}, .audit = {full_record(4)}}));
 }
 
-constexpr StoreSummary kFilled{.schema_version = 3,
+constexpr StoreSummary kFilled{.schema_version = kSchemaVersion,
                                .jobs = 2,
                                .objects = 2,
                                .projects = 2,

@@ -196,6 +196,26 @@ TEST(JobReader, ReadsTheSameJobsInTheSameOrderAsOneThread) {
   }
 }
 
+TEST(JobReader, ReadsAllRowsWithTheThreadsThatCanBeStarted) {
+  Rows rows;
+  std::vector<std::string> expected;
+  for (int i = 0; i < 3000; ++i) {
+    rows.add(ended_job("j" + std::to_string(i)));
+    expected.push_back("j" + std::to_string(i));
+  }
+  for (const int startable : {0, 1}) {
+    Contents contents;
+    int asked = 0;
+    JobReader reader(contents, [&](std::function<void()> work) {
+      if (asked++ < startable) return std::thread(std::move(work));
+      throw std::system_error(EAGAIN, std::generic_category());
+    });
+    for (size_t i = 0; i < rows.jobs.size(); ++i) reader.add(rows.at(i));
+    reader.finish();
+    EXPECT_EQ(ids_of(contents), expected) << startable;
+  }
+}
+
 TEST(JobReader, MayEndBeforeAllRowsAreRead) {
   Rows rows;
   for (int i = 0; i < 1000; ++i) rows.add(ended_job("j" + std::to_string(i)));

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -154,7 +155,8 @@ class PostgresConnection {
   struct Timeouts {
     std::chrono::seconds connect{3};
     std::chrono::milliseconds statement{5'000};  ///< the server gives up on a statement
-    std::chrono::milliseconds silence{8'000};    ///< this side gives up on the server
+    /// This side gives up on the server; negative: never.
+    std::chrono::milliseconds silence{8'000};
   };
 
   /// kUnavailable: no answer. kRefused: the server rejects this user. kNotFound: the server has no
@@ -187,6 +189,12 @@ class PostgresConnection {
   /// others are not run, and `*failed` is its index.
   Result<std::vector<PostgresRows>> pipeline(std::span<const PostgresStep> steps,
                                              size_t* failed = nullptr);
+
+  /// Sets how long this side waits for an answer; negative: without a limit. Returns the earlier
+  /// value.
+  std::chrono::milliseconds set_silence(std::chrono::milliseconds silence) {
+    return std::exchange(timeouts_.silence, silence);
+  }
 
   /// Whether the connection was lost: no later call succeeds.
   bool is_broken() const;

@@ -112,16 +112,18 @@ CREATE TABLE object (
 )sql",
                                                                     R"sql(
 ALTER TABLE job ADD COLUMN facts bytea;
+)sql",
+                                                                    R"sql(
+CREATE INDEX audit_of_time ON audit (time, number);
+CREATE INDEX audit_of_action ON audit (action, number);
 )sql"};
 
-Result<void> refuse_while_somebody_leads(PostgresConnection& connection) {
+/// Also prevents others from leading until the transaction ends.
+Result<bool> another_session_leads(PostgresConnection& connection) {
   MUSTER_TRY(
       const PostgresRows free,
       connection.query(std::string("SELECT pg_try_advisory_xact_lock(") + kLeaderLock + ")"));
-  if (free.number(0, 0) == 1) return {};
-  return Error{.code = ErrorCode::kConflict,
-               .what = "a server of an earlier version uses the database " + connection.url().shown,
-               .advice = "stop it first: this release changes the tables"};
+  return free.number(0, 0) != 1;
 }
 
 /// Written under another name and renamed: an existing backup is complete.
@@ -142,23 +144,26 @@ Result<void> back_up_postgres(PostgresConnection& connection, int version,
   return base::system_error("cannot create the backup '" + file.string() + "'", failed.value());
 }
 
-Result<void> run_postgres_migrations(PostgresConnection& connection, Migrations migrations,
+/// False: another session leads on the older version.
+Result<bool> run_postgres_migrations(PostgresConnection& connection, Migrations migrations,
                                      const std::filesystem::path& backup_folder) {
   // If two servers start at the same time, one waits here, and then finds the schema migrated.
   MUSTER_CHECK(
       connection.execute("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0;"
                          "SELECT pg_advisory_xact_lock(1297437524)"));
   MUSTER_TRY(const int found, schema_version(connection));
-  if (found >= version_of(migrations)) return {};
+  if (found >= version_of(migrations)) return true;
   if (found > 0) {
-    MUSTER_CHECK(refuse_while_somebody_leads(connection));
+    MUSTER_TRY(const bool is_led, another_session_leads(connection));
+    if (is_led) return false;
     MUSTER_CHECK(back_up_postgres(connection, found, backup_folder));
   }
   for (const char* const step : migrations.subspan(static_cast<size_t>(found))) {
     MUSTER_CHECK(connection.execute(step));
   }
-  return connection.execute("UPDATE schema_version SET version = " +
-                            std::to_string(version_of(migrations)));
+  MUSTER_CHECK(connection.execute("UPDATE schema_version SET version = " +
+                                  std::to_string(version_of(migrations))));
+  return true;
 }
 
 }  // namespace
@@ -178,15 +183,31 @@ Result<int> schema_version(PostgresConnection& connection) {
 
 Result<void> migrate(PostgresConnection& connection, Migrations migrations,
                      const std::filesystem::path& backup_folder) {
+  MUSTER_TRY(const bool done, migrate_unless_led(connection, migrations, backup_folder));
+  if (done) return {};
+  return Error{.code = ErrorCode::kConflict,
+               .what = "a server of an earlier version uses the database " + connection.url().shown,
+               .advice = "stop it first: this release changes the tables"};
+}
+
+Result<bool> migrate_unless_led(PostgresConnection& connection, Migrations migrations,
+                                const std::filesystem::path& backup_folder) {
   MUSTER_TRY(const int found, schema_version(connection));
   if (found < 0 || found > version_of(migrations)) {
     return unknown_schema("the database " + connection.url().shown, found, version_of(migrations));
   }
-  if (found == version_of(migrations)) return {};
+  if (found == version_of(migrations)) return true;
   MUSTER_CHECK(connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED"));
-  Result<void> done = run_postgres_migrations(connection, migrations, backup_folder);
-  if (done) return connection.execute("COMMIT");
-  (void)connection.execute("ROLLBACK");
+  // An index of millions of records takes long. The keepalives notice a lost connection.
+  const auto silence = connection.set_silence(std::chrono::milliseconds(-1));
+  Result<bool> done = run_postgres_migrations(connection, migrations, backup_folder);
+  if (done && *done) {
+    const Result<void> committed = connection.execute("COMMIT");
+    if (!committed) done = committed.error();
+  } else {
+    (void)connection.execute("ROLLBACK");
+  }
+  connection.set_silence(silence);
   return done;
 }
 

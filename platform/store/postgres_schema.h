@@ -24,6 +24,9 @@ Result<int> schema_version(PostgresConnection& connection);
 /// older version.
 Result<void> migrate(PostgresConnection& connection, Migrations migrations,
                      const std::filesystem::path& backup_folder);
+/// The same, but false, and not an error, if another session leads on the older version.
+Result<bool> migrate_unless_led(PostgresConnection& connection, Migrations migrations,
+                                const std::filesystem::path& backup_folder);
 
 /// SQL: the two keys of the advisory lock that the leader's session holds, as pg_locks shows them.
 /// The second is the table's own number, so that each schema of a database has its own leader.

@@ -64,8 +64,10 @@ Result<void> PostgresSession::connect() {
 
 Result<void> PostgresSession::connect_now() {
   MUSTER_TRY(connection_, PostgresConnection::open(url_, name_));
-  MUSTER_CHECK(migrate(*connection_, kPostgresMigrations, backup_folder_));
-  MUSTER_CHECK(connection_->prepare(postgres_statements()));
+  MUSTER_TRY(is_schema_current_,
+             migrate_unless_led(*connection_, kPostgresMigrations, backup_folder_));
+  // The statements need the present tables, and this server needs none of them before it leads.
+  if (is_schema_current_) MUSTER_CHECK(connection_->prepare(postgres_statements()));
   return leads_ ? lead_again() : Result<void>();
 }
 
@@ -242,13 +244,25 @@ Result<bool> PostgresSession::try_to_lead(const std::string& address) {
   return lead(address);
 }
 
-Result<bool> PostgresSession::lead(const std::string& address) {
-  MUSTER_TRY(const Lock lock, take_lock());
-  if (lock == Lock::kHeldByOther) return false;
-  Result<PostgresRows> leader = connection_->query(
+/// REQUIRES: this session has the lock.
+Result<PostgresRows> PostgresSession::become_leader(const std::string& address) {
+  // A server of another release may have led since this connection was opened: of an earlier one,
+  // for which connect_now() left the tables alone, or of a later one, which changed them.
+  MUSTER_CHECK(migrate(*connection_, kPostgresMigrations, backup_folder_));
+  if (!is_schema_current_) {
+    MUSTER_CHECK(connection_->prepare(postgres_statements()));
+    is_schema_current_ = true;
+  }
+  return connection_->query(
       "UPDATE leader SET address = $1::text, generation = generation + 1"
       " RETURNING generation, commit_number",
       PostgresParameters().text(address));
+}
+
+Result<bool> PostgresSession::lead(const std::string& address) {
+  MUSTER_TRY(const Lock lock, take_lock());
+  if (lock == Lock::kHeldByOther) return false;
+  Result<PostgresRows> leader = become_leader(address);
   if (!leader) {
     connection_.reset();  // and with it the lock
     return leader.error();

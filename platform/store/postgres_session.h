@@ -34,6 +34,8 @@ class PostgresSession {
 
   Result<bool> try_to_lead(const std::string& address);
   const PostgresUrl& url() const { return url_; }
+  /// Of its sessions in the server's list; no other store has it.
+  const std::string& name() const { return name_; }
   /// The number of this server's lead; nothing: it does not lead. A leader that has lost its
   /// connection keeps the number until it has another.
   std::optional<int64_t> generation() const {
@@ -52,6 +54,7 @@ class PostgresSession {
   Result<void> connect_now();
   Result<void> ready();
   Result<bool> lead(const std::string& address);
+  Result<PostgresRows> become_leader(const std::string& address);
   Result<void> lead_again();
   Result<Lock> take_lock();
   Result<void> end_own_session(int64_t process);
@@ -66,8 +69,10 @@ class PostgresSession {
 
   PostgresUrl url_;
   std::filesystem::path backup_folder_;
-  std::string name_;  ///< of its sessions in the server's list; no other store has it
+  std::string name_;
   std::unique_ptr<PostgresConnection> connection_;
+  bool is_schema_current_ =
+      false;  ///< of the connection; false: another server leads on an older one
   std::optional<base::Error> last_failure_;             ///< to connect
   std::chrono::steady_clock::time_point next_attempt_;  ///< to connect
   bool leads_ = false;

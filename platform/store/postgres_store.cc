@@ -123,6 +123,16 @@ class Conditions {
   PostgresParameters parameters_;
 };
 
+/// The recorded actions that `kind` matches: itself, and all that begin with it and '.'.
+Result<std::vector<std::string>> read_audit_actions(PostgresConnection& connection,
+                                                    const std::string& kind) {
+  MUSTER_TRY(const PostgresRows rows,
+             connection.query(audit_actions_query("$1::text"), PostgresParameters().text(kind)));
+  std::vector<std::string> actions;
+  for (int row = 0; row < rows.size(); ++row) actions.emplace_back(rows.bytes(row, 0));
+  return actions;
+}
+
 Result<std::vector<access::AuditRecord>> read_audit(PostgresConnection& connection,
                                                     const access::AuditQuery& query) {
   constexpr uint64_t kLargest = std::numeric_limits<int64_t>::max();
@@ -134,14 +144,23 @@ Result<std::vector<access::AuditRecord>> read_audit(PostgresConnection& connecti
       values.number(static_cast<int64_t>(before));
   if (query.user) sql += " AND actor = " + values.text(*query.user);
   if (query.project) sql += " AND project = " + values.text(*query.project);
-  if (query.action) {
-    // '/' is the character behind '.': this is all that begins with "job.".
-    const std::string kind = values.text(*query.action);
-    sql += " AND (action = " + kind + " OR (action > " + kind + " || '.' AND action < " + kind +
-           " || '/'))";
+  if (query.since) {
+    sql += " AND " + audit_since_condition(values.number(query.since->time_since_epoch().count()));
   }
-  if (query.since) sql += " AND time >= " + values.number(query.since->time_since_epoch().count());
-  sql += " ORDER BY number DESC LIMIT " + values.number(std::max(0, query.limit));
+  const std::string order =
+      " ORDER BY number DESC LIMIT " + values.number(std::max(0, query.limit));
+  if (query.action) {
+    MUSTER_TRY(const std::vector<std::string> actions,
+               read_audit_actions(connection, *query.action));
+    if (actions.empty()) return std::vector<access::AuditRecord>();
+    std::vector<std::string> newest;
+    for (const std::string& action : actions) {
+      newest.push_back(sql + " AND action = " + values.text(action) + order);
+    }
+    sql = audit_of_actions(newest, order);
+  } else {
+    sql += order;
+  }
 
   MUSTER_TRY(const PostgresRows rows, connection.query(sql, values.parameters()));
   std::vector<access::AuditRecord> found;
@@ -218,13 +237,16 @@ Result<bool> PostgresStore::try_to_lead(const std::string& address) {
   return impl_->session.try_to_lead(address);
 }
 
-Result<std::optional<std::string>> PostgresStore::leader() {
-  using Address = std::optional<std::string>;
-  return impl_->read([](PostgresConnection& connection) -> Result<Address> {
+Result<std::optional<LeadHolder>> PostgresStore::leader() {
+  using Holder = std::optional<LeadHolder>;
+  return impl_->read([&](PostgresConnection& connection) -> Result<Holder> {
     MUSTER_TRY(const PostgresRows holders, connection.query(kLeaderLockHolders));
-    if (holders.size() == 0) return Address();
+    if (holders.size() == 0) return Holder();
     MUSTER_TRY(const PostgresRows leader, connection.query("SELECT address FROM leader"));
-    return Address(leader.bytes(0, 0));
+    // A server whose commit was refused may still have the lock, but leads no longer.
+    const bool is_self =
+        holders.bytes(0, 1) == impl_->session.name() && impl_->session.generation().has_value();
+    return Holder({.address = std::string(leader.bytes(0, 0)), .is_self = is_self});
   });
 }
 

@@ -20,8 +20,10 @@ namespace muster::store {
 class PostgresStore : public Store, public Leadership {
  public:
   /// `url` is postgres://USER@HOST/DATABASE?OPTIONS, as for libpq. Migrates the schema, after a
-  /// backup of a database that is not empty into `backup_folder`. kConflict: a newer release wrote
-  /// it. kUnavailable: the database does not answer. `password` takes precedence over the URL's.
+  /// backup of a database that is not empty into `backup_folder`; if a server leads on an older
+  /// schema, only once this store takes the lead: until then it can do nothing else. kConflict: a
+  /// newer release wrote it. kUnavailable: the database does not answer. `password` takes
+  /// precedence over the URL's.
   static Result<std::unique_ptr<PostgresStore>> open(const std::string& url,
                                                      const std::filesystem::path& backup_folder,
                                                      PasswordSource password = {});
@@ -35,7 +37,7 @@ class PostgresStore : public Store, public Leadership {
   Result<void> ping() override;
 
   Result<bool> try_to_lead(const std::string& address) override;
-  Result<std::optional<std::string>> leader() override;
+  Result<std::optional<LeadHolder>> leader() override;
 
  private:
   struct Impl;

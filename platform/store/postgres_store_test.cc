@@ -62,8 +62,25 @@ TEST_F(Postgres, OneServerLeadsAndTheOthersGetItsAddress) {
   EXPECT_TRUE(*first->try_to_lead("https://first"));
   EXPECT_FALSE(*second->try_to_lead("https://second"));
 
-  EXPECT_EQ(*second->leader(), "https://first");
-  EXPECT_EQ(*first->leader(), "https://first");
+  EXPECT_EQ(*second->leader(), (LeadHolder{.address = "https://first", .is_self = false}));
+  EXPECT_EQ(*first->leader(), (LeadHolder{.address = "https://first", .is_self = true}));
+}
+
+// As of a load balancer that both servers name.
+TEST_F(Postgres, ServersOfOneAddressAreDistinguishedByTheirSessions) {
+  const auto first = open(url_);
+  const auto second = open(url_);
+  ASSERT_TRUE(*first->try_to_lead("https://both"));
+  ASSERT_TRUE((*first->leader())->is_self);
+  server_.stop_at_once();
+  server_.start();
+
+  ASSERT_TRUE(*once_available([&] { return second->try_to_lead("https://both"); }));
+
+  EXPECT_EQ(*second->leader(), (LeadHolder{.address = "https://both", .is_self = true}));
+  const auto seen = once_available([&] { return first->leader(); });
+  ASSERT_TRUE(seen) << seen.error().to_string();
+  EXPECT_EQ(*seen, (LeadHolder{.address = "https://both", .is_self = false}));
 }
 
 TEST_F(Postgres, ServersOfOtherSchemasLeadIndependently) {
@@ -174,6 +191,7 @@ TEST_F(Postgres, TheDatabaseRefusesACommitOfAnEarlierGeneration) {
 
   EXPECT_EQ(add(*store, full_job("j1", "one")).error().code, ErrorCode::kRefused);
   EXPECT_TRUE(ids(*store).empty());
+  EXPECT_FALSE((*store->leader())->is_self);
 }
 
 TEST_F(Postgres, EndsItsOwnFormerSessionThatTheServerStillConsidersAlive) {
@@ -270,7 +288,7 @@ TEST_F(Postgres, FindsJobsByAnIndexEvenInATableThatWasSmall) {
 
 TEST_F(Postgres, GivesUpOnASilentServer) {
   PostgresConnection::Timeouts timeouts;
-  timeouts.silence = std::chrono::milliseconds(200);
+  timeouts.silence = std::chrono::seconds(3);  // also of each statement that opens it
   timeouts.statement = std::chrono::milliseconds(600'000);
   const auto connection = PostgresConnection::open(*PostgresUrl::parse(url_), "test", timeouts);
   ASSERT_TRUE(connection);
@@ -285,7 +303,7 @@ TEST_F(Postgres, GivesUpOnASilentServer) {
 
 TEST_F(Postgres, GivesUpOnASlowStatement) {
   PostgresConnection::Timeouts timeouts;
-  timeouts.statement = std::chrono::milliseconds(50);
+  timeouts.statement = std::chrono::seconds(1);  // also of "SELECT 1"
   const auto connection = PostgresConnection::open(*PostgresUrl::parse(url_), "test", timeouts);
 
   EXPECT_EQ((*connection)->execute("SELECT pg_sleep(600)").error().code, ErrorCode::kUnavailable);
@@ -416,6 +434,18 @@ TEST_F(Postgres, RefusesTablesOfANewerRelease) {
   EXPECT_NE(store.error().what.find("version 99"), std::string::npos);
 }
 
+TEST_F(Postgres, DoesNotLeadOnTablesThatALaterReleaseChangedWhileItWaited) {
+  const auto waiting = open(url_);
+  server_.execute(url_, "UPDATE schema_version SET version = 99");
+
+  const auto led = waiting->try_to_lead("here");
+
+  ASSERT_FALSE(led);
+  EXPECT_EQ(led.error().code, ErrorCode::kConflict);
+  EXPECT_NE(led.error().what.find("version 99"), std::string::npos) << led.error().what;
+  EXPECT_EQ(waiting->try_to_lead("here").error().code, ErrorCode::kConflict);
+}
+
 TEST_F(Postgres, LeavesForeignTablesAlone) {
   server_.execute(url_, "CREATE TABLE token (theirs text); INSERT INTO token VALUES ('x')");
 
@@ -453,12 +483,52 @@ TEST_F(Postgres, IsBackedUpBeforeItsTablesChange) {
   EXPECT_EQ(*backup->number("SELECT count(*) FROM job WHERE id = 'j1'"), 1);
 }
 
+TEST_F(Postgres, WaitsForAMigrationHoweverLongItTakes) {
+  open(url_);
+  PostgresConnection::Timeouts timeouts;
+  timeouts.silence = std::chrono::seconds(3);  // also of each statement that opens it
+  timeouts.statement = std::chrono::seconds(3);
+  const auto connection = PostgresConnection::open(*PostgresUrl::parse(url_), "test", timeouts);
+  std::vector<const char*> migrations = with_next_version();
+  migrations.back() = "SELECT pg_sleep(4)";
+
+  const auto done = migrate(**connection, migrations, folder_);
+
+  ASSERT_TRUE(done) << done.error().to_string();
+  EXPECT_EQ(*schema_version(**connection), kSchemaVersion + 1);
+  EXPECT_EQ((*connection)->set_silence(timeouts.silence), timeouts.silence);
+}
+
 TEST_F(Postgres, ChangesNoTablesWhileAServerLeads) {
   const auto leader = leading(url_);
   const auto connection = PostgresConnection::open(*PostgresUrl::parse(url_), "test");
 
   EXPECT_EQ(migrate(**connection, with_next_version(), folder_).error().code, ErrorCode::kConflict);
+  EXPECT_FALSE(*migrate_unless_led(**connection, with_next_version(), folder_));
   EXPECT_EQ(*schema_version(**connection), kSchemaVersion);
+}
+
+TEST_F(Postgres, WaitsBesideALeaderOfAnEarlierReleaseAndChangesTheTablesAfterIt) {
+  auto earlier = *PostgresConnection::open(*PostgresUrl::parse(url_), "test");
+  ASSERT_TRUE(migrate(*earlier, kPostgresMigrations.first(1), folder_));
+  ASSERT_TRUE(earlier->query(std::string("SELECT pg_advisory_lock(") + kLeaderLock + ")"));
+  ASSERT_TRUE(earlier->query("UPDATE leader SET address = 'https://earlier'"));
+
+  const auto store = open(url_);
+
+  EXPECT_FALSE(*store->try_to_lead("here"));
+  EXPECT_EQ(*store->leader(), (LeadHolder{.address = "https://earlier", .is_self = false}));
+  EXPECT_EQ(add(*store, full_job("j1", "one")).error().code, ErrorCode::kRefused);
+  EXPECT_EQ(*schema_version(*earlier), 1);
+
+  earlier.reset();
+  while (!*store->try_to_lead("here")) {  // until the lock of the closed connection is free
+  }
+  EXPECT_TRUE(add(*store, full_job("j1", "one")));
+  EXPECT_EQ(ids(*store), Names{"j1"});
+  const auto connection = PostgresConnection::open(*PostgresUrl::parse(url_), "test");
+  EXPECT_EQ(*schema_version(**connection), kSchemaVersion);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "postgres.version-1"));
 }
 
 TEST_F(Postgres, ChangesNoTablesIfTheBackupFails) {

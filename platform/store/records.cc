@@ -260,6 +260,36 @@ access::AuditRecord read_audit_record(const RecordRow& row, uint64_t number) {
           .project = std::string(row.key.at(2))};
 }
 
+std::string audit_actions_query(const std::string& kind) {
+  // Jumps from each action to the next. '/' is the character behind '.'.
+  const auto first = [&](const std::string& condition) {
+    return "(SELECT min(action) FROM audit WHERE action " + condition + " AND action < " + kind +
+           " || '/')";
+  };
+  return "WITH RECURSIVE each_action(action) AS (SELECT " + first(">= " + kind) +
+         " UNION ALL SELECT " + first("> each_action.action") +
+         " FROM each_action WHERE each_action.action IS NOT NULL)"
+         " SELECT action FROM each_action WHERE action = " +
+         kind + " OR action > " + kind + " || '.'";
+}
+
+std::string audit_since_condition(const std::string& since) {
+  // The numbers follow the times, unless the clock was set back: the smallest number ends the
+  // search. If many records are newer, the newest of them usually fill the answer without it.
+  return "time >= " + since +
+         " AND number >= (SELECT CASE WHEN count(*) > 10000 THEN 0 ELSE min(number) END FROM"
+         " (SELECT number FROM audit WHERE time >= " +
+         since + " ORDER BY time LIMIT 10001) AS newer)";
+}
+
+std::string audit_of_actions(const std::vector<std::string>& newest, const std::string& order) {
+  std::string sql;
+  for (const std::string& select : newest) {
+    sql += (sql.empty() ? "SELECT * FROM (" : " UNION ALL SELECT * FROM (") + select + ") AS found";
+  }
+  return sql + order;
+}
+
 Unreadable describe_unreadable(const RecordKind& kind, const RecordRow& row, std::string fault) {
   Unreadable record{.kind = kind.noun, .fault = std::move(fault)};
   const auto column = [&](size_t i) { return std::string(row.key.at(i)); };

@@ -87,6 +87,17 @@ void take_record(const RecordKind& kind, const RecordRow& row, Contents& into);
 /// An audit record; if its document is unreadable, a record made from its columns.
 access::AuditRecord read_audit_record(const RecordRow& row, uint64_t number);
 
+// SQL of both databases for searches in the audit log, which may have millions of records: each part
+// reads an index.
+
+/// The actions of the audit log that begin with a text; `kind`: the SQL parameter with the text.
+std::string audit_actions_query(const std::string& kind);
+/// A condition that holds for the records since a time; `since`: the SQL parameter with the time.
+std::string audit_since_condition(const std::string& since);
+/// The newest records of each of the actions. `newest`: SELECT with the condition, an order and a
+/// limit; `order`: the order and the limit of all of them.
+std::string audit_of_actions(const std::vector<std::string>& newest, const std::string& order);
+
 Unreadable describe_unreadable(const RecordKind& kind, const RecordRow& row, std::string fault);
 
 /// The index in `found` of the record with this name: a job by name, project/name or id, another

@@ -1,5 +1,5 @@
 // Room on the disk that is kept for deletions. The way out of a full disk is to delete ended jobs, and
-// the record that a job is deleted needs room itself.
+// the record that a job is deleted needs room itself. So does the record that a token is revoked.
 //
 // One thread at a time.
 #pragma once

@@ -105,6 +105,10 @@ CREATE TABLE object (
 )sql",
                                                             R"sql(
 ALTER TABLE job ADD COLUMN facts BLOB;
+)sql",
+                                                            R"sql(
+CREATE INDEX audit_of_time ON audit (time, number);
+CREATE INDEX audit_of_action ON audit (action, number);
 )sql"};
 
 Result<void> run_sqlite_migrations(SqliteDatabase& database, Migrations migrations) {

@@ -12,7 +12,7 @@
 
 namespace muster::store {
 
-inline constexpr int kSchemaVersion = 3;
+inline constexpr int kSchemaVersion = 4;
 
 /// The statements that turn version n into version n + 1; version 0 is an empty database. A change
 /// of the tables appends statements and increments kSchemaVersion.

@@ -137,9 +137,23 @@ Result<Contents> SqliteStore::load_packed() {
   return contents;
 }
 
+namespace {
+
+/// Changes that must be possible on a full disk: deletions of jobs, which make room, and changes by
+/// which an administrator takes rights away (a login with an invitation, and a new user, look the
+/// same). The removal of expired tokens has no audit record.
+bool may_use_spare_room(const Batch& batch) {
+  if (!batch.removed_jobs.empty()) return true;
+  const bool may_take_rights = !batch.removed_tokens.empty() || !batch.removed_users.empty() ||
+                               !batch.removed_secrets.empty() || !batch.users.empty();
+  return may_take_rights && !batch.audit.empty();
+}
+
+}  // namespace
+
 Result<void> SqliteStore::commit(const Batch& batch) {
   Result<void> done = try_to_commit(batch);
-  if (batch.removed_jobs.empty()) return done;
+  if (!may_use_spare_room(batch)) return done;
   const bool is_full = !done && done.error().code == ErrorCode::kExhausted;
   if (is_full && spare_room_.release()) done = try_to_commit(batch);
   if (done) spare_room_.reserve();
@@ -327,23 +341,50 @@ Result<std::optional<std::string>> SqliteStore::find_by_key(const std::string& i
   return id;
 }
 
+/// The recorded actions that `kind` matches: itself, and all that begin with it and '.'.
+Result<std::vector<std::string>> SqliteStore::audit_actions(const std::string& kind) {
+  MUSTER_TRY(SqliteStatement select, database_.prepare(audit_actions_query("?1")));
+  select.text(1, kind);
+  std::vector<std::string> actions;
+  while (true) {
+    MUSTER_TRY(const bool there, select.step());
+    if (!there) return actions;
+    actions.emplace_back(select.bytes(0));
+  }
+}
+
 Result<std::vector<access::AuditRecord>> SqliteStore::audit(const access::AuditQuery& query) {
   std::string sql =
       "SELECT CAST(time AS TEXT), actor, project, action, document, checksum, number FROM audit"
       " WHERE number < ?1";
   if (query.user) sql += " AND actor = ?2";
   if (query.project) sql += " AND project = ?3";
-  // '/' is the character behind '.': this is all that begins with "job.".
-  if (query.action) sql += " AND (action = ?4 OR (action > ?4 || '.' AND action < ?4 || '/'))";
-  if (query.since) sql += " AND time >= ?5";
-  MUSTER_TRY(SqliteStatement select, database_.prepare(sql + " ORDER BY number DESC LIMIT ?6"));
+  if (query.since) sql += " AND " + audit_since_condition("?4");
+  const std::string order = " ORDER BY number DESC LIMIT ?5";
+  constexpr int kFirstAction = 6;
+  std::vector<std::string> actions;
+  if (query.action) {
+    MUSTER_TRY(actions, audit_actions(*query.action));
+    if (actions.empty()) return std::vector<access::AuditRecord>();
+    std::vector<std::string> newest;
+    for (size_t i = 0; i < actions.size(); ++i) {
+      newest.push_back(sql + " AND action = ?" +
+                       std::to_string(kFirstAction + static_cast<int>(i)) + order);
+    }
+    sql = audit_of_actions(newest, order);
+  } else {
+    sql += order;
+  }
+  MUSTER_TRY(SqliteStatement select, database_.prepare(sql));
   constexpr uint64_t kLargest = std::numeric_limits<int64_t>::max();
   select.number(1, static_cast<int64_t>(std::min(query.before.value_or(kLargest), kLargest)));
   if (query.user) select.text(2, *query.user);
   if (query.project) select.text(3, *query.project);
-  if (query.action) select.text(4, *query.action);
-  if (query.since) select.number(5, query.since->time_since_epoch().count());
-  select.number(6, std::max(0, query.limit));
+  if (query.since) select.number(4, query.since->time_since_epoch().count());
+  select.number(5, std::max(0, query.limit));
+  for (size_t i = 0; i < actions.size(); ++i) {
+    select.text(kFirstAction + static_cast<int>(i), actions[i]);
+  }
 
   std::vector<access::AuditRecord> found;
   while (true) {

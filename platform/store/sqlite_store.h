@@ -44,6 +44,7 @@ class SqliteStore : public Store {
   Result<void> insert(const NewJob& job);
   Result<void> update(const job::Job& job, const Batch& batch);
   Result<void> append(const access::AuditRecord& record);
+  Result<std::vector<std::string>> audit_actions(const std::string& kind);
 
   SqliteDatabase database_;
   SpareRoom spare_room_;

@@ -11,6 +11,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "base/files.h"
 #include "base/test_folder.h"
@@ -371,7 +372,46 @@ class Tapped {
     EXPECT_EQ(sqlite3_exec(database_, sql, nullptr, nullptr, nullptr), SQLITE_OK);
   }
 
+  /// The plans of the statements that `call` runs, one line for each step.
+  static std::vector<std::string> plans_of(const std::function<void()>& call) {
+    std::vector<std::string> statements;
+    sqlite3_trace_v2(database_, SQLITE_TRACE_STMT, note_statement, &statements);
+    call();
+    sqlite3_trace_v2(database_, 0, nullptr, nullptr);
+    std::vector<std::string> steps;
+    for (const std::string& statement : statements) {
+      const std::string explain = "EXPLAIN QUERY PLAN " + statement;
+      EXPECT_EQ(sqlite3_exec(database_, explain.c_str(), note_step, &steps, nullptr), SQLITE_OK);
+    }
+    return steps;
+  }
+
+  /// How many instructions SQLite's machine runs for `call`.
+  static int64_t effort_of(const std::function<void()>& call) {
+    int64_t effort = 0;
+    sqlite3_trace_v2(database_, SQLITE_TRACE_PROFILE, note_effort, &effort);
+    call();
+    sqlite3_trace_v2(database_, 0, nullptr, nullptr);
+    return effort;
+  }
+
  private:
+  static int note_effort(unsigned /*event*/, void* effort, void* statement, void* /*duration*/) {
+    *static_cast<int64_t*>(effort) +=
+        sqlite3_stmt_status(static_cast<sqlite3_stmt*>(statement), SQLITE_STMTSTATUS_VM_STEP, 1);
+    return 0;
+  }
+  static int note_statement(unsigned /*event*/, void* statements, void* statement, void* /*text*/) {
+    char* const text = sqlite3_expanded_sql(static_cast<sqlite3_stmt*>(statement));
+    static_cast<std::vector<std::string>*>(statements)->emplace_back(text);
+    sqlite3_free(text);
+    return 0;
+  }
+  static int note_step(void* steps, int columns, char** values, char** /*names*/) {
+    static_cast<std::vector<std::string>*>(steps)->emplace_back(values[columns - 1]);
+    return 0;
+  }
+
   static int remember(sqlite3* database, const char** /*error*/, const void* /*routines*/) {
     database_ = database;
     return SQLITE_OK;
@@ -391,6 +431,32 @@ TEST_F(Sqlite, KeepsRoomForDeletionsOnADiskThatHasMuchMore) {
   room.reserve();
   EXPECT_TRUE(room.release());
   EXPECT_FALSE(room.release());
+}
+
+TEST_F(Sqlite, UsesTheRoomForDeletionsAlsoToTakeRightsAway) {
+  const Tapped tapped;
+  const std::filesystem::path room = folder_ / "muster.db-spare";
+  access::AuditRecord large = full_record(1);
+  large.target = std::string(1 << 20, 'x');
+  // Whether the room is still reserved after a commit for which the disk is full.
+  const auto keeps_room = [&](Batch batch) {
+    const auto store = open();
+    EXPECT_TRUE(std::filesystem::exists(room));
+    Tapped::execute("PRAGMA max_page_count = 1");  // no more than there are
+    batch.audit = {large};
+    const auto done = store->commit(batch);
+    EXPECT_FALSE(done);
+    EXPECT_EQ(done.error().code, ErrorCode::kExhausted);
+    return std::filesystem::exists(room);
+  };
+
+  EXPECT_TRUE(keeps_room({.tokens = {full_token("t1")}}));
+  EXPECT_TRUE(keeps_room({.secrets = {full_secret("lab", "A")}}));
+  EXPECT_FALSE(keeps_room({.removed_jobs = {"j1"}}));
+  EXPECT_FALSE(keeps_room({.removed_tokens = {"t1"}}));
+  EXPECT_FALSE(keeps_room({.removed_users = {"ada"}}));
+  EXPECT_FALSE(keeps_room({.removed_secrets = {{"lab", "A"}}}));
+  EXPECT_FALSE(keeps_room({.users = {full_user("ada")}}));  // who may be disabled now
 }
 
 TEST_F(Sqlite, ReportsAFullDiskLosesNothingAndContinuesAfterwards) {
@@ -554,6 +620,75 @@ TEST_F(Sqlite, ReportsAFileThatIsNotADatabase) {
 
   ASSERT_FALSE(store);
   EXPECT_NE(store.error().what.find("not a database"), std::string::npos) << store.error().what;
+}
+
+TEST_F(Sqlite, SearchesTheAuditLogByIndexes) {
+  const Tapped tapped;
+  const auto store = open();
+  ASSERT_TRUE(store->commit({.audit = {full_record(1), full_record(2)}}));
+  for (const auto& [query, index] :
+       {std::pair(access::AuditQuery{.since = full_record(1).time}, "audit_of_time"),
+        {access::AuditQuery{.action = "project"}, "audit_of_action"},
+        {access::AuditQuery{.action = "project.set", .since = full_record(1).time},
+         "audit_of_action"},
+        {access::AuditQuery{.user = "ada"}, "audit_of_actor"},
+        {access::AuditQuery{.project = "lab"}, "audit_of_project"}}) {
+    const std::vector<std::string> steps =
+        Tapped::plans_of([&] { EXPECT_EQ(store->audit(query)->size(), 2U); });
+
+    bool uses_index = false;
+    for (const std::string& step : steps) {
+      uses_index = uses_index || step.find(index) != std::string::npos;
+      EXPECT_EQ(step.find("SCAN audit"), std::string::npos) << step;
+    }
+    EXPECT_TRUE(uses_index) << index;
+  }
+}
+
+TEST_F(Sqlite, SearchesByTimeWithTheSameEffortHoweverManyRecordsAreNewer) {
+  const Tapped tapped;
+  const auto store = open();
+  uint64_t count = 0;
+  const auto record_more = [&](uint64_t more) {
+    Batch batch;
+    while (more-- > 0) batch.audit.push_back(full_record(++count));
+    ASSERT_TRUE(store->commit(batch));
+  };
+  // The effort to find the 100 newest records since record 3.
+  const auto effort = [&](access::AuditQuery query) {
+    query.since = full_record(3).time;
+    query.limit = 100;
+    return Tapped::effort_of([&] {
+      const auto found = store->audit(query);
+      ASSERT_EQ(found->size(), 100U);
+      EXPECT_EQ(found->front(), full_record(count));
+    });
+  };
+  record_more(10'100);
+  const int64_t plain = effort({});
+  const int64_t of_action = effort({.action = "project"});
+
+  record_more(1'000);
+
+  EXPECT_EQ(effort({}), plain);
+  EXPECT_EQ(effort({.action = "project"}), of_action);
+  EXPECT_EQ(store->audit({.since = full_record(3).time, .before = 200, .limit = 500})->size(),
+            197U);
+}
+
+TEST_F(Sqlite, FindsAuditRecordsThatAreOlderThanAnEarlierOne) {
+  const auto store = open();
+  std::vector<access::AuditRecord> records = {full_record(1), full_record(2), full_record(3),
+                                              full_record(4)};
+  const base::Time start = full_record(1).time;
+  records[1].time = start + std::chrono::hours(2);
+  records[2].time = start + std::chrono::hours(1);  // the clock was set back
+  records[3].time = start + std::chrono::hours(3);
+  ASSERT_TRUE(store->commit({.audit = records}));
+
+  const auto found = store->audit({.since = start + std::chrono::minutes(90)});
+
+  EXPECT_EQ(*found, (std::vector<access::AuditRecord>{records[3], records[1]}));
 }
 
 TEST_F(Sqlite, RemovesNothingFromTheAuditLog) {

@@ -186,6 +186,14 @@ struct PasswordSource {
   std::function<Result<std::string>()> read;
 };
 
+/// The server that leads.
+struct LeadHolder {
+  std::string address;   ///< that it gave; several servers may have the same one
+  bool is_self = false;  ///< it is the server that asks
+
+  bool operator==(const LeadHolder&) const = default;
+};
+
 /// Among several servers on one database, one is the leader: only it reads and writes jobs, and the
 /// others wait.
 class Leadership {
@@ -197,8 +205,8 @@ class Leadership {
   /// where waiting servers send their callers. kUnavailable: the database does not answer.
   virtual base::Result<bool> try_to_lead(const std::string& address) = 0;
 
-  /// The address that the leader gave; nothing: no server leads.
-  virtual base::Result<std::optional<std::string>> leader() = 0;
+  /// Nothing: no server leads.
+  virtual base::Result<std::optional<LeadHolder>> leader() = 0;
 };
 
 }  // namespace muster::store

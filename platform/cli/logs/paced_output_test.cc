@@ -41,7 +41,7 @@ bool becomes_readable(int fd, int timeout_ms) {
 
 TEST(PacedOutput, WritesTheFirstLineAtOnceAndTheNextWithinThePatience) {
   const Pipe pipe;
-  PacedOutput output(pipe.write_end.get(), std::chrono::seconds(1));
+  PacedOutput output(pipe.write_end.get(), std::chrono::seconds(5));
 
   output.buffer() += "first\n";
   ASSERT_TRUE(output.commit());
@@ -50,7 +50,7 @@ TEST(PacedOutput, WritesTheFirstLineAtOnceAndTheNextWithinThePatience) {
   output.buffer() += "second\n";
   ASSERT_TRUE(output.commit());
   EXPECT_EQ(pipe.take(), "");
-  ASSERT_TRUE(becomes_readable(output.fd(), 5000));
+  ASSERT_TRUE(becomes_readable(output.fd(), 60'000));
   ASSERT_TRUE(output.flush());
   EXPECT_EQ(pipe.take(), "second\n");
   EXPECT_FALSE(becomes_readable(output.fd(), 50));

@@ -525,6 +525,16 @@ Result<PipedReport> restore_from_input(const config::ServeOptions& options, cons
   return PipedReport(std::move(report));
 }
 
+/// A backup has the tokens of its time, and a token is revoked by its removal.
+void warn_of_tokens(const StoreReport& report) {
+  for (const auto& [name, count] : report.counts) {
+    if (name != "tokens" || count == 0) continue;
+    std::cerr << (count == 1 ? "the token" : "all " + std::to_string(count) + " tokens")
+              << " of the backup can be used again, also if revoked after the backup was made: "
+                 "check the list with muster token list\n";
+  }
+}
+
 bool is_piped_backup(const StoreCommand& command) {
   return command.what == StoreCommand::What::kBackup && command.file == kPipe;
 }
@@ -565,6 +575,7 @@ Result<int> execute(const StoreCommand& command, const Hooks& hooks) {
   } else {
     MUSTER_CHECK(show(command.output, report_text(*report), json_of(*report)));
   }
+  if (command.what == StoreCommand::What::kRestore) warn_of_tokens(*report);
   return report->faults.empty() ? kExitDone : kExitFailed;
 }
 
