@@ -146,12 +146,14 @@ class Client(Operations):
         name = sweep if isinstance(sweep, str) else sweep.id
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            found = self.get_sweep(name, project=project)
+            found = Sweep.from_wire(self._content_by(deadline, f"/v1/sweeps/{segment(name)}", project))
             if found.ended is not None:
                 return found
-            if deadline is not None and time.monotonic() + pause > deadline:
-                raise TimedOut(f"sweep '{found.name}' has not ended", "it continues; wait again")
-            time.sleep(pause)
+            with _naming(f"sweep '{found.name}'", timeout):
+                left = pause if deadline is None else deadline - time.monotonic()
+                if left <= 0:
+                    raise TimedOut("the time limit has passed")
+                time.sleep(min(pause, left))
 
     def iter_jobs(self, *, project: Optional[str] = None, phase: Optional[Sequence[Phase]] = None,
                   owner: Optional[str] = None, prefix: Optional[str] = None, label: Optional[Sequence[str]] = None,
@@ -177,7 +179,7 @@ class Client(Operations):
         false, and TimedOut after `timeout` seconds (the job continues)."""
         name, project = _named(job, project)
         deadline = None if timeout is None else time.monotonic() + timeout
-        ended = self._job_to_wait_for(name, project)
+        ended = self._job_to_wait_for(name, project, deadline)
         if ended.phase not in FINAL:
             with _naming(f"job '{ended.spec.name}'", timeout):
                 ended = self._end_of(ended, deadline)
@@ -191,7 +193,7 @@ class Client(Operations):
         succeed, unless `check` is false, and TimedOut after `timeout` seconds (the array continues)."""
         name, project = _array_named(array, project)
         deadline = None if timeout is None else time.monotonic() + timeout
-        ended = self.get_array(name, project=project)
+        ended = Array.from_wire(self._content_by(deadline, f"/v1/arrays/{segment(name)}", project))
         with _naming(f"array '{ended.spec.name}'", timeout):
             while ended.ended is None:
                 # The lines of the logs are left out: only the end of the stream matters.
@@ -201,7 +203,7 @@ class Client(Operations):
                         ended = Array.from_wire(json.loads(event.data))
                         break
                 else:
-                    ended = self.get_array(ended.id)
+                    ended = Array.from_wire(self._content_by(deadline, f"/v1/arrays/{segment(ended.id)}", None))
         if check and ended.phase != "Succeeded":
             raise ArrayFailed(ended)
         return ended
@@ -272,6 +274,11 @@ class Client(Operations):
         answer = self._repeated(lambda: self._transport.send(request)) if may_repeat else self._transport.send(request)
         return answer.status, _content_of(answer)
 
+    def _content_by(self, deadline: Optional[float], path: str, project: Optional[str]) -> Any:
+        """The content at a path. The request is not repeated after `deadline` (of the monotonic clock)."""
+        request = _request("GET", path, {"project": project}, {})
+        return _content_of(self._repeated(lambda: self._transport.send(request), deadline))
+
     def _watch(self, query: Mapping[str, Any], deadline: Optional[float],
                expected: Sequence[Job] = ()) -> Iterator[Union[Job, RemovedJob]]:
         """A job of `expected` that is not there comes as a RemovedJob."""
@@ -301,12 +308,12 @@ class Client(Operations):
                 for each in gone:
                     yield known.pop(each)
 
-    def _job_to_wait_for(self, name: str, project: Optional[str]) -> Job:
+    def _job_to_wait_for(self, name: str, project: Optional[str], deadline: Optional[float]) -> Job:
         try:
-            return self.get_job(name, project=project)
+            return Job.from_wire(self._content_by(deadline, f"/v1/jobs/{segment(name)}", project))
         except NotFound as error:
             try:
-                self.get_array(name, project=project)
+                self._content_by(deadline, f"/v1/arrays/{segment(name)}", project)
             except MusterError:
                 raise error from None
             raise NotFound(f"'{name}' is an array, and wait() waits for one job",

@@ -5,6 +5,7 @@ Each test starts its own ranks. No test waits for time to pass, except for a lim
 
 import importlib.util
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -171,8 +172,9 @@ class Failures(unittest.TestCase):
     def test_limits_of_time_name_the_missing_rank(self):
         outputs = self.run_ranks("""
             init(seconds=60)
-            short = dist.new_group(timeout=timedelta(seconds=1))
+            short, other = (dist.new_group(timeout=timedelta(seconds=5)) for _ in range(2))
             if rank == 0:
+                caught(lambda: other.monitored_barrier(timedelta(seconds=60)), "monitored")
                 caught(lambda: dist.all_reduce(torch.ones(3), group=short), "all_reduce")
                 work = dist.irecv(torch.ones(3), 1)
                 caught(lambda: work.wait(timedelta(milliseconds=200)), "recv")
@@ -181,10 +183,67 @@ class Failures(unittest.TestCase):
             else:
                 dist.recv(torch.ones(1), 0, tag=7)
         """, 2)
-        self.assertRegex(outputs[0], "all_reduce GroupError 1 .*rank 1")
+        self.assertRegex(outputs[0], r"all_reduce GroupError 1 all_reduce: the timeout of the group is over: .*rank 1 "
+                                     r".* pass a longer timeout= to init_process_group\(\) or new_group\(\)")
+        self.assertNotIn("stall limit", outputs[0])
+        barrier = re.search(r"monitored GroupError 1 Rank 1 failed to pass monitoredBarrier in (\d+) ms: .* the "
+                            "timeout of the group is over.*; a barrier cannot wait longer than the timeout of its "
+                            "group, 5 s", outputs[0])
+        self.assertTrue(barrier, outputs[0])
+        self.assertLess(int(barrier.group(1)), 60_000)
         self.assertIn("recv GroupError None recv from rank 1 with tag 0 did not complete within its timeout of 0.2 s",
                       outputs[0])
         self.assertIn("barrier GroupError None barrier did not complete within its timeout of 0.2 s", outputs[0])
+
+    def test_ctrl_c_in_a_call_of_the_library_leaves_its_memory_to_the_operation(self):
+        outputs = self.run_ranks("""
+            import gc, weakref
+            from types import SimpleNamespace
+            init()
+            group = dist.group.WORLD
+            link = group._link
+            blocking = SimpleNamespace(asyncOp=False, reduceOp=dist.ReduceOp.SUM)  # what PyTorch 2.8 and later pass
+            calls = {
+                "all_reduce": lambda tensor: group.allreduce([tensor], blocking),
+                "all_gather": lambda tensor: group.allgather([[torch.zeros(1000) for _ in range(2)]], [tensor],
+                                                             blocking),
+                "async": lambda tensor: dist.all_reduce(tensor, async_op=True),
+                "message": lambda tensor: dist.irecv(tensor, 1, tag=1),
+            }
+            others = {**calls, "message": lambda tensor: dist.send(tensor, 0, tag=1)}
+            run, begin = link.run, link.begin
+
+            def then_ctrl_c(call):
+                def interrupted(*arguments):
+                    call(*arguments)
+                    raise KeyboardInterrupt  # as Python raises it once a call of C has returned
+                return interrupted
+
+            for name, call in calls.items():
+                tensor = torch.ones(1000)
+                if rank == 1:
+                    dist.recv(torch.ones(1), 0)  # until then, the operation of rank 0 is in flight
+                    others[name](tensor)
+                    dist.barrier()
+                    continue
+                link.run, link.begin = then_ctrl_c(run), then_ctrl_c(begin)
+                caught(lambda: call(tensor), name)
+                link.run, link.begin = run, begin
+                memory = weakref.ref(tensor)
+                del tensor
+                gc.collect()
+                print(name, "kept" if memory() is not None else "freed", "in flight", flush=True)
+                dist.send(torch.ones(1), 1)
+                dist.barrier()
+                for work in list(link.pending.values()):
+                    work.join()
+                del work
+                gc.collect()
+                print(name, "kept" if memory() is not None else "freed", "at the end", flush=True)
+        """, 2)
+        for name in ("all_reduce", "all_gather", "async", "message"):
+            for words in ("KeyboardInterrupt", "kept in flight", "freed at the end"):
+                self.assertIn(f"{name} {words}", outputs[0])
 
     def test_a_group_that_is_destroyed_fails_its_operations(self):
         outputs = self.run_ranks("""
@@ -209,8 +268,9 @@ class Failures(unittest.TestCase):
         outputs = self.run_ranks("""
             import socket
             store = dist.FileStore(f"{os.environ['TMPDIR']}/store", size)
-            with socket.create_server(("127.0.0.1", 0)) as closed:
-                port = closed.getsockname()[1]  # no process listens there any more
+            closed = socket.socket()
+            closed.bind(("127.0.0.1", 0))
+            port = closed.getsockname()[1]  # bound, so that no process can listen there
             from muster.torch.c10d import links
             if rank == 1:
                 store.set("muster/meeting", f"127.0.0.1:{port} {'00' * 32}")
@@ -255,7 +315,7 @@ class Failures(unittest.TestCase):
 
     def test_an_idle_group_wakes_no_thread(self):
         outputs = self.run_ranks("""
-            import collections, time
+            import collections, contextlib, time
             init()
             dist.all_reduce(torch.ones(3))
             dist.all_reduce(torch.ones(3), async_op=True).get_future().wait()
@@ -265,7 +325,7 @@ class Failures(unittest.TestCase):
                 counts = collections.Counter()
                 for thread in os.listdir("/proc/self/task"):
                     if int(thread) != os.getpid():
-                        with open(f"/proc/self/task/{thread}/status") as file:
+                        with contextlib.suppress(OSError), open(f"/proc/self/task/{thread}/status") as file:
                             counts[thread] = sum(int(line.split()[1]) for line in file if "ctxt_switches" in line)
                 return counts
 
@@ -356,9 +416,10 @@ dist.destroy_process_group()
 class Torchrun(unittest.TestCase):
     def test_torchrun_restarts_the_ranks_of_a_killed_one(self):
         with tempfile.TemporaryDirectory() as folder, socket.socket() as probe:
+            # Reserves a port. The store has SO_REUSEADDR as well, so it can listen there.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-            probe.close()
             script = Path(folder) / "train.py"
             script.write_text(TRAINING)
             # Without the PET variables, the torchrun of Debian fails on Python 3.11 with any program.

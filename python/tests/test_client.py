@@ -7,7 +7,7 @@ import unittest
 from unittest import mock
 
 import muster
-from muster._transport import Stream
+from muster._transport import Answer, Stream
 from scripted_server import ScriptedServer, answer, stream
 
 INFO = {"version": "1", "pid": 1, "state_folder": "/s", "config_changed": False}
@@ -236,6 +236,33 @@ class Client(unittest.TestCase):
         self.assertEqual(str(caught.exception), "job 'dist' has not ended after 0 s\n  it continues; wait again")
         with self.assertRaisesRegex(muster.TimedOut, "array 'grid' has not ended after 0 s"):
             client.wait_array("grid", timeout=0)
+
+    def test_a_wait_for_a_sweep_uses_all_of_its_time(self):
+        client = muster.Client(socket="/nowhere")
+        client._transport = mock.Mock(**{"send.return_value": Answer(200, {}, b"")})
+        running = mock.Mock(ended=None)
+        running.name = "lr"
+        for timeout, pauses in ((1.5, [1.0, 0.5]), (0.5, [0.5]), (0, [])):
+            now, slept = [100.0], []
+
+            def sleep(seconds):
+                slept.append(seconds)
+                now[0] += seconds
+
+            with mock.patch("muster.client.time", mock.Mock(monotonic=lambda: now[0], sleep=sleep)), \
+                    mock.patch.object(muster.Sweep, "from_wire", return_value=running), \
+                    self.assertRaises(muster.TimedOut) as caught:
+                client.wait_sweep("lr", timeout=timeout)
+            self.assertEqual(slept, pauses)
+            self.assertEqual(str(caught.exception),
+                             f"sweep 'lr' has not ended after {timeout:g} s\n  it continues; wait again")
+
+    def test_the_first_request_of_a_wait_is_not_repeated_after_the_time_limit(self):
+        for name in ("wait", "wait_array", "wait_sweep"):
+            client = self.serve(answer(503, {}), patience=5.0)
+            with self.assertRaises(muster.Unavailable, msg=name) as caught:
+                getattr(client, name)("one", timeout=0)
+            self.assertEqual(caught.exception.status, 503)
 
     def test_waiting_for_an_array_names_the_method_for_arrays(self):
         client = self.serve(answer(404, {**PROBLEM, "code": "not_found", "faults": []}), answer(200, ARRAY))

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 import warnings
 from pathlib import Path
@@ -91,13 +92,57 @@ class Alone(unittest.TestCase):
         self.assertNotEqual(first, second)
         self.assertTrue(handles.poll(second))
         self.assertEqual(handles.synchronize(second), ("two", None))
-        for handle in (second, -1, "x"):
+        self.assertIsNone(handles.synchronize(second))  # as in Horovod
+        with self.assertRaisesRegex(ValueError, "no operation is pending with the handle"):
+            handles.poll(second)
+        for handle in (second + 100, -1, "x"):
             with self.assertRaisesRegex(ValueError, "no operation is pending with the handle"):
                 handles.synchronize(handle)
         basics.shutdown()
         basics.init()
-        with self.assertRaisesRegex(ValueError, "no operation is pending"):
-            handles.poll(first)
+        for use in (handles.poll, handles.synchronize):
+            with self.assertRaisesRegex(ValueError, "no operation is pending"):
+                use(first)
+
+    def test_a_signal_handler_may_add_a_handle_in_the_middle_of_add(self):
+        basics.init()
+        found = []
+
+        def at_each_line(frame, event, argument):
+            if event == "line":
+                found.append(handles.add(None, None))  # is not traced: tracing is off within a trace function
+            return at_each_line
+
+        def run():
+            sys.settrace(lambda frame, event, argument: at_each_line if frame.f_code is handles.add.__code__ else None)
+            found.append(handles.add(None, None))
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(60)
+        self.assertFalse(thread.is_alive(), "add() waits for itself")
+        self.assertGreater(len(found), 2)
+        self.assertEqual(len(set(found)), len(found))
+
+    def test_ctrl_c_at_the_beginning_of_a_wait_leaves_the_handle_pending(self):
+        basics.init()
+        handle = handles.add(operations.submit("barrier", "b", process_set=global_process_set, buffers=()),
+                             lambda result: "ended")
+
+        def interrupt(frame, event, argument):
+            if event == "line" and handle not in handles._in_flight:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+            return interrupt
+
+        before = sys.gettrace()
+        sys.settrace(lambda frame, event, argument: interrupt if frame.f_code is handles.synchronize.__code__ else None)
+        try:
+            with self.assertRaises(KeyboardInterrupt):
+                handles.synchronize(handle)
+        finally:
+            sys.settrace(before)
+        self.assertEqual(handles.synchronize(handle), "ended")
 
     def test_an_exception_of_finish_is_raised(self):
         basics.init()

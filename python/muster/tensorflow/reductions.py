@@ -65,11 +65,13 @@ def reduce_in_groups(listed: Sequence[Tensor], op: ReduceOp, compression: Any, p
 
 def reducescatter(tensor: tf.Tensor, device_dense: str = "", compression: Any = Compression.none, op: int = Average,
                   name: Optional[str] = None, process_set: ProcessSet = global_process_set,
-                  prescale_factor: float = 1.0, postscale_factor: float = 1.0) -> tf.Tensor:
+                  ignore_name_scope: bool = False, prescale_factor: float = 1.0,
+                  postscale_factor: float = 1.0) -> tf.Tensor:
     """This rank's rows of the reduction; if the rows do not divide evenly, the first ranks have one row more.
 
     Errors: as allreduce(); ValueError for a tensor without dimensions; NotImplementedError for Adasum.
     """
+    del ignore_name_scope
     return grouped_reducescatter([tensor], device_dense, compression, op, process_set, prescale_factor,
                                  postscale_factor, name)[0]
 

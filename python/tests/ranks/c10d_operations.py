@@ -1,14 +1,17 @@
 """Every operation of the backend "muster" on tensors of every kind."""
 
 import gc
+import itertools
+import random
 import unittest
 import weakref
 from datetime import timedelta
+from unittest import mock
 
 import torch
 import torch.distributed as dist
 
-from muster.torch.c10d import works as handles
+from muster.torch.c10d import arguments, works as handles
 from ranks.c10d_world import COMPLEX, RANK, SIZE, TYPES, Case, data, everyone, own
 
 OPS = {"SUM": torch.sum, "PRODUCT": torch.prod, "MIN": lambda t, dim: t.min(dim).values,
@@ -160,6 +163,51 @@ class Moves(Case):
         for rank, output in enumerate(outputs):
             self.assert_equal(output, data(rank, (4, 6), torch.float32))
 
+    def test_views_with_a_lazy_sign_or_conjugation(self):
+        def negated(rank):
+            return torch._neg_view(torch.tensor([2.0 + rank, -1.0]))
+
+        def total(make):
+            return torch.stack([make(rank) for rank in range(SIZE)]).sum(0)
+
+        self.assertTrue(negated(0).is_contiguous())
+        outputs = [torch.zeros(2) for _ in range(SIZE)]
+        dist.all_gather(outputs, negated(RANK))
+        for rank, output in enumerate(outputs):
+            self.assert_equal(output, negated(rank))
+        tensor = negated(RANK)
+        dist.broadcast(tensor, 1)
+        self.assert_equal(tensor, negated(1))
+        tensor = negated(RANK)
+        dist.all_reduce(tensor)
+        self.assert_equal(tensor, total(negated))
+        tensors = [negated(RANK), negated(RANK)]
+        dist.all_reduce_coalesced(tensors)
+        self.assert_equal(tensors[1], total(negated))
+        outputs = [torch.zeros(2) for _ in range(SIZE)]
+        dist.all_to_all(outputs, [negated(RANK)] * SIZE)
+        self.assert_equal(outputs[1], negated(1))
+        output = torch.zeros(2)
+        dist.reduce_scatter(output, [negated(RANK)] * SIZE)
+        self.assert_equal(output, total(negated))
+        received = negated(9)
+        work = dist.isend(negated(RANK), (RANK + 1) % SIZE)
+        dist.recv(received, (RANK - 1) % SIZE)
+        work.wait()
+        self.assert_equal(received, negated((RANK - 1) % SIZE))
+
+        def conjugated(rank):
+            return torch.tensor([1 + 2j, rank - 1j]).conj()
+
+        # torch.distributed of PyTorch 1.13 refuses such a tensor before the group gets it.
+        group = dist.group.WORLD
+        tensor = conjugated(RANK)
+        group.allreduce([tensor]).wait()
+        self.assert_equal(tensor, total(conjugated))
+        outputs = [torch.zeros(2, dtype=torch.complex64) for _ in range(SIZE)]
+        group.allgather([outputs], [conjugated(RANK)]).wait()
+        self.assert_equal(outputs[1], conjugated(1))
+
     def test_objects(self):
         gathered = [None] * SIZE
         dist.all_gather_object(gathered, {"rank": RANK, "more": "x" * RANK})
@@ -262,12 +310,90 @@ class Handles(Case):
             work.wait()
         self.assertEqual(tensor[25_000].item(), SIZE ** 5)
 
+    def test_operations_on_tensors_that_are_copied_follow_each_other(self):
+        tensor = torch.ones(4, 2).t()
+        works = [dist.all_reduce(tensor, async_op=True) for _ in range(2)]
+        for work in works:
+            work.wait()
+        self.assert_equal(tensor, torch.full((2, 4), float(SIZE ** 2)))
+        gather = getattr(dist, "all_gather_into_tensor", None) or dist._all_gather_base
+        scatter_sum = getattr(dist, "reduce_scatter_tensor", None) or dist._reduce_scatter_base
+        ones = torch.ones(SIZE, 2)
+        #: By name: the output of an operation whose values are all 1 or all SIZE, and the beginning of the operation.
+        operations = {
+            "all_gather": (torch.zeros(2), lambda output: dist.all_gather(
+                [output, *(torch.zeros(2) for _ in range(1, SIZE))], ones[0], async_op=True)),
+            "all_gather_into_tensor": (torch.zeros(2, SIZE).t(), lambda output: gather(
+                output, ones[0], async_op=True)),
+            "gather": (torch.ones(2), lambda output: dist.gather(
+                ones[0], [output, *(torch.zeros(2) for _ in range(1, SIZE))] if RANK == 0 else None, async_op=True)),
+            "scatter": (torch.zeros(2, 2).t(), lambda output: dist.scatter(
+                output, [torch.ones(2, 2)] * SIZE if RANK == 0 else None, async_op=True)),
+            "broadcast": (torch.full((2, 2), 1.0 - RANK).t(), lambda output: dist.broadcast(
+                output, 0, async_op=True)),
+            "reduce_scatter": (torch.zeros(2, 2).t(), lambda output: dist.reduce_scatter(
+                output, [torch.ones(2, 2)] * SIZE, async_op=True)),
+            "reduce_scatter_tensor": (torch.zeros(2, 2).t(), lambda output: scatter_sum(
+                output, torch.ones(SIZE * 2, 2), async_op=True)),
+            "all_to_all": (torch.zeros(2), lambda output: dist.all_to_all(
+                [output, *(torch.zeros(2) for _ in range(1, SIZE))], list(ones), async_op=True)),
+            "all_to_all_single": (torch.zeros(2, SIZE).t(), lambda output: dist.all_to_all_single(
+                output, ones, async_op=True))}
+        for name, (output, begin) in operations.items():
+            with self.subTest(name):
+                first = begin(output)
+                second = dist.all_reduce(output, async_op=True)
+                first.wait()
+                second.wait()
+                factor = SIZE if name.startswith("reduce_scatter") else 1
+                self.assert_equal(output, torch.full(output.shape, float(SIZE * factor)))
+        # An input is copied once it has its values.
+        parts = [torch.ones(2) for _ in range(SIZE)]
+        output = torch.zeros(2)
+        works = [dist.all_reduce(parts[RANK], async_op=True), dist.reduce_scatter(output, parts, async_op=True)]
+        for work in works:
+            work.wait()
+        self.assert_equal(output, torch.full((2,), float(2 * SIZE - 1)))
+
+    def test_operations_that_read_the_same_memory_do_not_wait_for_each_other(self):
+        tensor = torch.ones(3_000_000)
+        if RANK == 0:
+            work = dist.isend(tensor, 1)
+        dist.all_gather([torch.zeros(tensor.shape) for _ in range(SIZE)], tensor)
+        dist.broadcast(tensor, 0)
+        if RANK == 0:
+            work.wait()
+        elif RANK == 1:
+            dist.recv(tensor, 0)
+
+    def test_a_collective_on_the_memory_of_an_unfinished_receive_waits_for_it(self):
+        tensor = torch.zeros(4)
+        if RANK == 0:
+            work = dist.irecv(tensor, 1, tag=4)
+            join = handles.Work.join
+
+            def join_after_the_other_rank_may_send(work):
+                dist.send(torch.ones(1), 1, tag=5)
+                join(work)
+
+            with mock.patch.object(handles.Work, "join", join_after_the_other_rank_may_send):
+                dist.all_reduce(tensor)
+            work.wait()
+        else:
+            if RANK == 1:
+                dist.recv(torch.ones(1), 0, tag=5)
+                dist.send(torch.full((4,), 5.0), 0, tag=4)
+            dist.all_reduce(tensor)
+        self.assert_equal(tensor, torch.full((4,), 5.0))
+
     def test_a_message_on_memory_that_is_being_reduced_is_refused(self):
         tensor = torch.ones(50)
         if RANK == 0:
             work = dist.all_reduce(tensor, async_op=True)
-            for begin in (lambda: dist.irecv(tensor[49:], 1), lambda: dist.isend(tensor[:1], 1)):
-                with self.assertRaisesRegex(ValueError, "memory is in use by 'operation .* in flight"):
+            copied = tensor.view(5, 10).t()
+            for begin in (lambda: dist.irecv(tensor[49:], 1), lambda: dist.isend(tensor[:1], 1),
+                          lambda: dist.irecv(copied, 1), lambda: dist.isend(copied, 1)):
+                with self.assertRaisesRegex(ValueError, "memory is in use by 'all_reduce', which is in flight"):
                     begin()
             for rank in range(1, SIZE):
                 dist.send(torch.ones(1), rank, tag=3)
@@ -276,6 +402,81 @@ class Handles(Case):
             dist.recv(torch.ones(1), 0, tag=3)
             dist.all_reduce(tensor)
         self.assert_equal(tensor, torch.full((50,), float(SIZE)))
+
+    def test_views_of_different_columns_are_different_memory(self):
+        tensor = torch.zeros(4, 4)
+        if RANK == 0:
+            works = [dist.irecv(tensor[:, column], 1, tag=column) for column in (0, 3)]
+            with self.assertRaisesRegex(ValueError, "memory is in use by 'recv from rank 1 with tag 3'"):
+                dist.irecv(tensor[:, 2:], 1, tag=5)
+        with mock.patch.object(handles.Work, "join", side_effect=AssertionError("waits for another column")):
+            dist.all_reduce(tensor[:, 1])
+        if RANK == 0:
+            dist.send(torch.ones(1), 1, tag=6)
+            for work in works:
+                work.wait()
+            self.assert_equal(tensor, torch.tensor([5.0, 0.0, 0.0, 8.0]).expand(4, 4))
+        elif RANK == 1:
+            dist.recv(torch.ones(1), 0, tag=6)
+            for column in (0, 3):
+                dist.send(torch.full((4,), 5.0 + column), 0, tag=column)
+
+    def test_memory_of_an_input_that_was_copied_is_not_in_use(self):
+        memory = torch.ones(4, 2)
+        outputs = [torch.zeros(2, 4) for _ in range(SIZE)]
+        if RANK == 0:
+            work = dist.all_gather(outputs, memory.t(), async_op=True)
+            receive = dist.irecv(memory, 1, tag=7)  # like a new tensor in the memory of a tensor that was freed
+            dist.send(torch.ones(1), 1, tag=8)
+            receive.wait()
+            work.wait()
+            self.assert_equal(memory, torch.full((4, 2), 3.0))
+        else:
+            if RANK == 1:
+                dist.recv(torch.ones(1), 0, tag=8)
+                dist.send(torch.full((4, 2), 3.0), 0, tag=7)
+            dist.all_gather(outputs, memory.t())
+        for output in outputs:
+            self.assert_equal(output, torch.ones(2, 4))
+
+    def test_operations_without_an_input_or_output_on_this_rank_do_not_wait_for_each_other(self):
+        values = torch.full((3,), float(RANK))
+        outputs = [torch.zeros(3) for _ in range(2)]
+        lists = [[torch.zeros(3) for _ in range(SIZE)] for _ in range(2)]
+        begins = {
+            "gather": lambda turn: dist.gather(values, lists[turn] if RANK == 0 else None, async_op=True),
+            "scatter": lambda turn: dist.scatter(outputs[turn], [torch.full((3,), 5.0 + turn)] * SIZE if RANK == 0
+                                                 else None, async_op=True)}
+        for name, begin in begins.items():
+            with self.subTest(name):
+                if RANK == 0:
+                    for rank in range(1, SIZE):
+                        dist.recv(torch.ones(1), rank, tag=9)
+                    works = [begin(turn) for turn in range(2)]
+                else:
+                    waits = AssertionError("waits for the operation before")
+                    with mock.patch.object(handles.Work, "join", side_effect=waits):
+                        works = [begin(turn) for turn in range(2)]
+                    used = [span for work in works for span in work.spans]
+                    self.assertEqual([span for span in used if span[0] == 0 and span[1] > 0], [])
+                    dist.send(torch.ones(1), 0, tag=9)
+                for work in works:
+                    work.wait()
+        for turn in range(2):
+            self.assert_equal(outputs[turn], torch.full((3,), 5.0 + turn))
+            if RANK == 0:
+                self.assert_equal(lists[turn][1], torch.ones(3))
+
+    def test_a_short_operation_has_few_bytes_in_all(self):
+        group = dist.new_group()
+        for lengths, is_quick in (((1 << 14,), True), (((1 << 14) + 1,), False), ((1000,) * 8, True),
+                                  ((1000,) * 100, False)):
+            with self.subTest(lengths=lengths):
+                work = group.allreduce_coalesced([torch.ones(length) for length in lengths])
+                for part in getattr(work, "_parts", [work]):
+                    self.assertEqual(part._is_quick(), is_quick)
+                work.wait()
+        dist.destroy_process_group(group)
 
     def test_many_operations_in_flight(self):
         tensors = [torch.full((3,), float(i)) for i in range(5000)]
@@ -333,6 +534,71 @@ class Handles(Case):
             product.backward()
 
 
+class Spans(Case):
+    def test_gaps_between_the_elements_of_views_are_free(self):
+        matrix = torch.zeros(6, 8)
+        numbers = torch.zeros(4, dtype=torch.complex64)
+        blocks = torch.zeros(3, 4, 5)
+        for one, other, expected in (
+                (matrix[:, 0], matrix[:, 7], False), (matrix[:, :3], matrix[:, 3:], False),
+                (matrix[:, :4], matrix[:, 3:], True), (matrix[:, 1], matrix[2], True),
+                (matrix[::2], matrix[1::2], False), (matrix[::2], matrix[4], True),
+                (matrix.t()[0], matrix.t()[1], False), (matrix[:, ::2], matrix[:, 1::2], False),
+                (numbers.real, numbers.imag, False), (numbers.real, numbers, True),
+                (blocks[:, 1], blocks[:, 2], False), (blocks[:, 1:3], blocks[:, 2], True),
+                (matrix[:, 0], matrix[:, 1:1], False), (matrix[:0], matrix, False),
+                (matrix[2].expand(4, 8), matrix[2:3], True)):
+            for first, second in ((one, other), (other, one)):
+                spans = arguments.span_of(first, True), arguments.span_of(second, False)
+                self.assertEqual(arguments.do_conflict(spans[:1], spans[1:]), expected, (first.size(), second.size()))
+
+    def test_views_with_common_memory_always_conflict(self):
+        chance = random.Random(1)
+        pool = torch.zeros(200, dtype=torch.uint8)
+
+        def view():
+            elements = pool.view(chance.choice([torch.uint8, torch.int16, torch.int32]))
+            while True:
+                size = [chance.randint(1, 4) for _ in range(chance.randint(0, 3))]
+                stride = [chance.choice([0, 1, 1, 2, 3, 4, 6, 8, 12]) for _ in size]
+                start = chance.randint(0, 20)
+                if start + sum((length - 1) * step for length, step in zip(size, stride)) < len(elements):
+                    return elements.as_strided(size, stride, start)
+
+        def addresses(tensor):
+            width = tensor.element_size()
+            return {tensor.data_ptr() + width * sum(map(int.__mul__, at, tensor.stride())) + byte
+                    for at in itertools.product(*map(range, tensor.shape)) for byte in range(width)}
+
+        for _ in range(2000):
+            one, other = view(), view()
+            if addresses(one) & addresses(other):
+                spans = arguments.span_of(one, True), arguments.span_of(other, False)
+                views = [(each.shape, each.stride(), each.storage_offset(), each.dtype) for each in (one, other)]
+                self.assertTrue(arguments.do_conflict(spans[:1], spans[1:]), views)
+
+    def test_many_spans_are_compared_in_one_pass(self):
+        comparisons = []
+
+        class Address(int):
+            def __lt__(self, other):
+                comparisons.append(None)
+                return int(self) < int(other)
+
+        def spans(begin, is_written=True):
+            return [(Address(begin + 10 * i), Address(begin + 10 * i + 4), is_written, 0, 4) for i in range(1000)]
+
+        self.assertFalse(arguments.do_conflict(spans(100), spans(105)))
+        self.assertLess(len(comparisons), 100_000)
+        self.assertTrue(arguments.do_conflict(spans(100), spans(103, False)))
+        self.assertFalse(arguments.do_conflict(spans(100, False), spans(103, False)))
+        self.assertTrue(arguments.do_conflict([(0, 50_000, False, 0, 50_000)], spans(100)))
+        self.assertFalse(arguments.do_conflict([(0, 50_000, False, 0, 50_000)], spans(100, False)))
+        gaps = [(begin, begin + 9901, True, 100, 1) for begin in range(0, 100, 2)]
+        self.assertFalse(arguments.do_conflict(gaps, [(begin + 1, *rest) for begin, *rest in gaps]))
+        self.assertTrue(arguments.do_conflict(gaps, [(begin + 2, *rest) for begin, *rest in gaps]))
+
+
 class Disagreements(Case):
     def test_another_length_type_operation_or_order_is_an_error_on_every_rank(self):
         other = RANK == SIZE - 1
@@ -381,6 +647,15 @@ class Groups(Case):
             self.assertEqual(tensor[0].item(), i * SIZE)
         for group in groups:
             dist.destroy_process_group(group)
+
+    def test_a_timeout_can_be_lowered_but_not_raised_above_the_first_one(self):
+        group = dist.group.WORLD
+        group.set_timeout(timedelta(seconds=50))
+        self.assertEqual(group._link.timeout_ms, 50_000)
+        with self.assertRaisesRegex(ValueError, r"to 61 s: it was created with a timeout of 60 s.*new_group\(\)"):
+            group.set_timeout(timedelta(seconds=61))
+        group.set_timeout(timedelta(seconds=60))
+        self.assertEqual(group._link.timeout_ms, 60_000)
 
     def test_monitored_barrier(self):
         group = dist.group.WORLD

@@ -62,12 +62,12 @@ class Agreement(unittest.TestCase):
         handle = begin("twice", [1.0]) if other is None else other
         self.assertEqual(handles.synchronize(handle), [self.size])
 
-    def test_a_handle_is_valid_once(self):
+    def test_a_handle_has_its_result_once(self):
         handle = begin("once", [1.0])
-        handles.synchronize(handle)
-        for use in (handles.poll, handles.synchronize):
-            with self.assertRaisesRegex(ValueError, f"pending with the handle {handle}"):
-                use(handle)
+        self.assertEqual(handles.synchronize(handle), [self.size])
+        self.assertIsNone(handles.synchronize(handle))
+        with self.assertRaisesRegex(ValueError, f"pending with the handle {handle}"):
+            handles.poll(handle)
 
     def test_names_that_the_library_chooses_match_on_all_ranks(self):
         for _ in range(3):

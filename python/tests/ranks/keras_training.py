@@ -1,6 +1,7 @@
 """model.fit() of Keras 2, its legacy optimizers and Keras 3 on several ranks, against training alone on the
 concatenated batches, in double precision."""
 
+import inspect
 import os
 import tempfile
 import unittest
@@ -352,7 +353,7 @@ class Callbacks(Case):
                 optimizer = hvd.DistributedOptimizer(library.optimizers.Adam(0.05))
                 model = network(library, 0)
                 fit(library, model, optimizer, features(hvd.rank()), ROWS,
-                    callbacks=[classes_for(library).BestModelCheckpoint(path, monitor="loss")])
+                    callbacks=[classes_for(library).BestModelCheckpoint("loss", filepath=path)])
                 self.assertEqual(os.listdir(folder), ["best.keras"] if hvd.rank() == 0 else [])
                 model.save(path)
                 loaded = load_with(library, path, None, None, hvd.Compression.none)
@@ -368,6 +369,21 @@ class Callbacks(Case):
         callback = classes_for(keras).BestModelCheckpoint()
         with self.assertRaisesRegex(ValueError, "filepath"):
             callback.on_train_begin()
+
+    def test_a_checkpoint_takes_the_arguments_of_horovod(self):
+        from muster.keras.callbacks import BestModelCheckpoint
+
+        def is_for_the_largest(callback):
+            return callback.mode == "max" if hasattr(callback, "mode") else callback.monitor_op == numpy.greater
+
+        for library in GENERATIONS.values():
+            callback = classes_for(library).BestModelCheckpoint("accuracy", 1, True, "max", 7)
+            self.assertEqual((callback.monitor, callback.verbose, callback.save_weights_only, callback.save_freq),
+                             ("accuracy", 1, True, 7))
+            self.assertTrue(is_for_the_largest(callback))
+        callback = BestModelCheckpoint("accuracy", 1, "max", 7)
+        self.assertEqual((callback.monitor, callback.save_weights_only, callback.save_freq), ("accuracy", False, 7))
+        self.assertTrue(is_for_the_largest(callback))
 
 
 class Elastic(Case):
@@ -430,6 +446,28 @@ class Elastic(Case):
 
 
 class Names(Case):
+    def test_arguments_have_the_order_of_horovod(self):
+        # Horovod 0.28.1; arguments that Muster adds come last.
+        for function, names in {
+                hvd.allreduce: "tensor average device_dense device_sparse compression op prescale_factor "
+                               "postscale_factor name process_set",
+                hvd.grouped_allreduce: "tensors average device_dense device_sparse compression op prescale_factor "
+                                       "postscale_factor process_set",
+                hvd.reducescatter: "tensor device_dense compression op name process_set ignore_name_scope "
+                                   "prescale_factor postscale_factor",
+                hvd.grouped_reducescatter: "tensors device_dense compression op process_set prescale_factor "
+                                           "postscale_factor",
+                hvd.allgather: "tensor name ignore_name_scope process_set",
+                hvd.broadcast: "tensor root_rank name ignore_name_scope process_set",
+                hvd.alltoall: "tensor splits name ignore_name_scope process_set",
+                hvd.broadcast_variables: "variables root_rank process_set"}.items():
+            with self.subTest(function.__name__):
+                given = list(inspect.signature(function).parameters)
+                self.assertEqual(given[:len(names.split())], names.split())
+        rows = hvd.reducescatter(tf.ones(hvd.size()), "", hvd.Compression.none, hvd.Sum, None, hvd.global_process_set,
+                                 True, 2.0)
+        self.assertEqual(rows.numpy().tolist(), [2.0 * hvd.size()])
+
     def test_values_of_keras_programs(self):
         import muster.keras
         import muster.tensorflow.keras

@@ -101,10 +101,10 @@ class Allreduce(Case):
         handle = hvd.allreduce_async(torch.ones(3))
         while not hvd.poll(handle):
             pass
-        hvd.synchronize(handle)
-        for call in (hvd.poll, hvd.synchronize):
-            with self.assertRaises(ValueError):
-                call(handle)
+        self.assertIsNotNone(hvd.synchronize(handle))
+        self.assertIsNone(hvd.synchronize(handle))
+        with self.assertRaises(ValueError):
+            hvd.poll(handle)
 
     def test_groups(self):
         shapes = [(3,), (), (4, 5), (0,), (1000,)]

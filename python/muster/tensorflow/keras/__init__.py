@@ -33,6 +33,7 @@ from ..optimizer import DistributedOptimizer as _AnyDistributedOptimizer
 from ..optimizer import PartialDistributedOptimizer
 from ..variables import broadcast_global_variables, broadcast_variables
 from .loading import load_with
+from .sessions import now
 
 __all__ = [
     "Adasum", "Average", "Compression", "DistributedOptimizer", "Max", "Min", "PartialDistributedOptimizer",
@@ -60,27 +61,27 @@ def allreduce(value: Any, name: Optional[str] = None, average: Optional[bool] = 
               postscale_factor: float = 1.0, op: Optional[int] = None,
               process_set: ProcessSet = global_process_set, compression: Any = Compression.none) -> np.ndarray:
     """The reduction of a number, a list or an array over the ranks, as an array."""
-    return _now(reductions.allreduce(tf.convert_to_tensor(value), average, "", "", compression, op, prescale_factor,
-                                     postscale_factor, name, process_set))
+    return now(reductions.allreduce(tf.convert_to_tensor(value), average, "", "", compression, op, prescale_factor,
+                                    postscale_factor, name, process_set))
 
 
 def allgather(value: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> np.ndarray:
     """The arrays of all ranks, concatenated."""
-    return _now(gathering.allgather(tf.convert_to_tensor(value), name, process_set=process_set))
+    return now(gathering.allgather(tf.convert_to_tensor(value), name, process_set=process_set))
 
 
 def broadcast(value: Any, root_rank: int, name: Optional[str] = None,
               process_set: ProcessSet = global_process_set) -> np.ndarray:
     """The root's array."""
-    return _now(mpi_ops.broadcast(tf.convert_to_tensor(value), root_rank, name, process_set=process_set))
+    return now(mpi_ops.broadcast(tf.convert_to_tensor(value), root_rank, name, process_set=process_set))
 
 
 def reducescatter(value: Any, name: Optional[str] = None, op: int = Average,
                   process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
                   postscale_factor: float = 1.0) -> np.ndarray:
     """This rank's rows of the reduction."""
-    return _now(reductions.reducescatter(tf.convert_to_tensor(value), "", Compression.none, op, name, process_set,
-                                         prescale_factor, postscale_factor))
+    return now(reductions.reducescatter(tf.convert_to_tensor(value), "", Compression.none, op, name, process_set,
+                                        prescale_factor=prescale_factor, postscale_factor=postscale_factor))
 
 
 def load_model(filepath: Any, custom_optimizers: Any = None, custom_objects: Any = None,
@@ -92,16 +93,6 @@ def load_model(filepath: Any, custom_optimizers: Any = None, custom_objects: Any
     """
     del legacy_opts
     return load_with(tf.keras, filepath, custom_optimizers, custom_objects, compression)
-
-
-def _now(value: Any) -> Any:
-    """The value as an array in eager mode and in a session of TensorFlow 1; unchanged in a graph that is being
-    built."""
-    if tf.executing_eagerly():
-        return value.numpy()
-    if tf.compat.v1.executing_eagerly_outside_functions():
-        return value
-    return tf.compat.v1.keras.backend.get_session().run(value)
 
 
 def __getattr__(name: str) -> Any:

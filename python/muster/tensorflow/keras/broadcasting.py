@@ -8,6 +8,7 @@ from ...common.process_sets import global_process_set
 from ..elastic import build_optimizer, variables_of_optimizer
 from ..objects import allgather_object
 from ..variables import broadcast_variables, tensor_of
+from .sessions import now
 
 
 class BroadcastGlobalVariablesCallback:
@@ -56,7 +57,9 @@ class BroadcastGlobalVariablesCallback:
         return [each for each in listed if tensor_of(each).ref() not in local]
 
     def _send(self, listed: List[Any]) -> None:
-        broadcast_variables(listed, self.root_rank, global_process_set)
+        assignment = broadcast_variables(listed, self.root_rank, global_process_set)
+        if assignment is not None:  # in a graph of TensorFlow 1
+            now(assignment)
         self._sent = len(listed)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Union
 
-import tensorflow as tf
-
 from ...common import basics
+from .sessions import number
 
 
 class LearningRateScheduleCallback:
@@ -69,12 +68,12 @@ class LearningRateScheduleCallback:
         optimizer.learning_rate = new
         momentum = getattr(optimizer, "momentum", None)
         if self.momentum_correction and old and _can_be_set(momentum):
-            self._momentum = _number(momentum)
+            self._momentum = number(momentum)
             if self._momentum:
                 self._set_momentum(self._momentum * new / old)
 
     def _rate(self) -> float:
-        return _number(self.model.optimizer.learning_rate)  # type: ignore[attr-defined]
+        return number(self.model.optimizer.learning_rate)  # type: ignore[attr-defined]
 
     def _set_momentum(self, value: float) -> None:
         self.model.optimizer.momentum = value  # type: ignore[attr-defined]
@@ -82,10 +81,6 @@ class LearningRateScheduleCallback:
 
 def _decay(base: float, start_epoch: int) -> Callable[[float], float]:
     return lambda epoch: float(base ** (epoch - start_epoch))
-
-
-def _number(value: Any) -> float:
-    return float(tf.convert_to_tensor(value).numpy())
 
 
 def _can_be_set(momentum: Any) -> bool:

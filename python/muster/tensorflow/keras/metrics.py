@@ -10,6 +10,7 @@ import tensorflow as tf
 from ...common.process_sets import ProcessSet, global_process_set
 from ...common.reduce_ops import Average
 from ..reductions import allreduce
+from .sessions import now
 
 
 class MetricAverageCallback:
@@ -31,5 +32,5 @@ class MetricAverageCallback:
             return
         averages = allreduce(tf.constant([float(logs[name]) for name in names], tf.float64), op=Average,
                              name=f"metrics of {', '.join(names)}", process_set=self.process_set)
-        for name, value in zip(names, averages.numpy()):
+        for name, value in zip(names, now(averages)):
             logs[name] = float(value)

@@ -5,7 +5,8 @@ Thread-safety: all functions are pure, or change only their arguments.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Sequence
+from math import gcd
+from typing import Any, Callable, Dict, Sequence, Tuple
 
 import torch
 import torch.distributed as dist
@@ -39,6 +40,69 @@ def mark_written(tensor: torch.Tensor) -> None:
     """Increments the version by which autograd detects that the values of a tensor have changed."""
     if not tensor.is_inference() and tensor.is_contiguous():
         increment_version(tensor)
+
+
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether the memory of a tensor has its values in their order. A view with a lazy negation or conjugation has
+    other values than its memory."""
+    return tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj()
+
+
+#: The first address, the address after the last one, whether the operation writes there, and the memory as pieces of
+#: `width` bytes whose distances are multiples of `step`. A step of 0 means one piece.
+Span = Tuple[int, int, bool, int, int]
+
+#: do_conflict() compares up to this number of pairs without sorting them.
+_FEW_PAIRS = 64
+
+
+def span_of(tensor: torch.Tensor, is_written: bool) -> Span:
+    """The memory of a tensor. Views of different columns of a matrix use different memory."""
+    size = tensor.element_size()
+    if tensor.numel() == 0:
+        return 0, 0, is_written, 0, 0
+    steps, width, step = 0, size, 0
+    for stride, length in sorted(zip(tensor.stride(), tensor.shape)):
+        if length == 1 or stride == 0:
+            continue
+        steps += (length - 1) * stride
+        if step == 0 and stride * size == width:
+            width *= length
+        else:
+            step = gcd(step, stride * size)
+    start = tensor.data_ptr()
+    return start, start + (steps + 1) * size, is_written, step, width
+
+
+def do_conflict(some: Sequence[Span], others: Sequence[Span]) -> bool:
+    """Whether one of two operations writes memory that the other one uses."""
+    if len(some) * len(others) > _FEW_PAIRS and not _may_conflict(some, others):
+        return False
+    for one in some:
+        for other in others:
+            if one[0] < other[1] and other[0] < one[1] and (one[2] or other[2]) and not _lie_in_gaps(one, other):
+                return True
+    return False
+
+
+def _lie_in_gaps(one: Span, other: Span) -> bool:
+    """Whether the pieces of each of two spans lie between those of the other one."""
+    step = gcd(one[3], other[3])
+    return step > 0 and one[4] <= (other[0] - one[0]) % step <= step - other[4]
+
+
+def _may_conflict(some: Sequence[Span], others: Sequence[Span]) -> bool:
+    """do_conflict() in one pass over the sorted spans, with gaps as memory in use."""
+    #: For each side: the furthest end of its spans, and of those that it writes.
+    far = ([0, 0], [0, 0])
+    for begin, end, is_written, side in sorted([(*s[:3], 0) for s in some] + [(*s[:3], 1) for s in others]):
+        if begin < end and begin < far[1 - side][0 if is_written else 1]:
+            return True
+        mine = far[side]
+        mine[0] = max(mine[0], end)
+        if is_written:
+            mine[1] = max(mine[1], end)
+    return False
 
 
 def op_of(options: Any) -> int:
@@ -102,17 +166,17 @@ def rank_of(options: Any, name: str = "rootRank") -> int:
 
 
 class Memory:
-    """A contiguous tensor (`flat`) with the values of the given tensor: the same tensor if that is contiguous, else a
-    copy. bring_back() copies the values of a copy to the given tensor."""
+    """A plain tensor (`flat`) with the values of the given tensor: the same tensor if that is plain, else a copy.
+    bring_back() copies the values of a copy to the given tensor."""
 
     __slots__ = ("given", "flat")
 
     def __init__(self, given: torch.Tensor, is_read: bool) -> None:
         self.given = given
-        if given.is_contiguous():
+        if is_plain(given):
             self.flat = given
         elif is_read:
-            self.flat = given.detach().contiguous()
+            self.flat = _resolved(given).contiguous()
         else:
             self.flat = torch.empty(given.shape, dtype=given.dtype)
 
@@ -126,9 +190,13 @@ class Memory:
         return self.flat is not self.given
 
 
+def _resolved(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().resolve_neg().resolve_conj()
+
+
 def as_bytes(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The bytes of tensors, one after the other."""
-    parts = [tensor.detach().contiguous().view(-1).view(torch.uint8) for tensor in tensors if tensor.numel() > 0]
+    """A copy of the bytes of tensors, one after the other."""
+    parts = [_resolved(tensor).contiguous().view(-1).view(torch.uint8) for tensor in tensors if tensor.numel() > 0]
     return torch.cat(parts) if parts else torch.empty(0, dtype=torch.uint8)
 
 

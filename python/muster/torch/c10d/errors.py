@@ -25,17 +25,24 @@ class GroupError(_Base):  # type: ignore[misc]
         self.host = host
 
 
-def last_error(native: Any, code: int) -> Exception:
-    """The exception for the last failure of the library on this thread."""
+#: What the library advises after a timeout -> the advice for a process group.
+_ADVICE = {f"raise {limit}": "pass a longer timeout= to init_process_group() or new_group()"
+           for limit in ("the stall limit", "MUSTER_COLLECTIVE_TIMEOUT")}
+
+
+def last_error(native: Any, code: int, what: str = "") -> Exception:
+    """The exception for the last failure of the library on this thread. `what`: the call that failed."""
     words = native.muster_last_error().decode(errors="replace")
     if code == abi.BAD_ARGUMENT:
         return ValueError(words)
     if code == abi.TIMEOUT:
-        words = f"the timeout of the group is over: {words}"
+        for advice, for_group in _ADVICE.items():
+            words = words.replace(advice, for_group)
+        words = f"{what}{': ' if what else ''}the timeout of the group is over: {words}"
     rank = native.muster_last_error_rank()
     return GroupError(words, rank=rank if rank >= 0 else None,
                       host=native.muster_last_error_host().decode(errors="replace"))
 
 
-def raise_last(native: Any, code: int) -> None:
-    raise last_error(native, code)
+def raise_last(native: Any, code: int, what: str = "") -> None:
+    raise last_error(native, code, what)

@@ -18,7 +18,7 @@ from torch._C import _distributed_c10d as c10d
 from torch.distributed import distributed_c10d
 
 from .collectives import Collectives
-from .links import ENDED, Link, join
+from .links import Link, join, milliseconds_of
 
 NAME = "muster"
 
@@ -66,7 +66,13 @@ class _Common(Collectives):
         return NAME
 
     def set_timeout(self, timeout: timedelta) -> None:
-        self._link.timeout_ms = max(1, int(timeout.total_seconds() * 1000))
+        """Errors: ValueError for a longer timeout than that with which the group was created."""
+        limit, longest = milliseconds_of(timeout), self._link.longest_ms
+        if limit > longest:
+            raise ValueError(f"cannot set the timeout of a group to {limit / 1000:g} s: it was created with a timeout "
+                             f"of {longest / 1000:g} s, which can only be lowered; pass a longer timeout= to "
+                             f"init_process_group() or new_group()")
+        self._link.timeout_ms = limit
 
     _set_default_timeout = set_timeout
 

@@ -73,8 +73,8 @@ class Slot:
 class Link:
     """A session, and what is in flight in it."""
 
-    __slots__ = ("native", "pointer", "rank", "size", "timeout_ms", "closed", "sequence", "turns", "pending", "slots",
-                 "begin", "run", "wait_for", "is_done", "process", "__weakref__")
+    __slots__ = ("native", "pointer", "rank", "size", "timeout_ms", "longest_ms", "closed", "sequence", "turns",
+                 "pending", "slots", "begin", "run", "wait_for", "is_done", "process", "__weakref__")
 
     def __init__(self, native: Any, pointer: Any, rank: int, size: int, timeout_ms: int) -> None:
         self.native = native
@@ -83,6 +83,8 @@ class Link:
         self.size = size
         #: The group's limit of an operation.
         self.timeout_ms = timeout_ms
+        #: The library's own limit, which does not change.
+        self.longest_ms = timeout_ms
         #: Why the library must not be called any more, or None.
         self.closed: Optional[str] = None
         self.sequence = itertools.count()
@@ -101,11 +103,11 @@ class Link:
     def refuse(self) -> None:
         raise GroupError(self.closed or ENDED)
 
-    def raise_last(self, code: int) -> None:
-        """Raises the exception for the last failure of the library on this thread."""
+    def raise_last(self, code: int, what: str) -> None:
+        """Raises the exception for the last failure of the library on this thread. `what`: the call."""
         if self.closed is not None:
             self.refuse()
-        raise_last(self.native, code)
+        raise_last(self.native, code, what)
 
     def take_slot(self) -> Slot:
         try:
@@ -129,13 +131,18 @@ class Link:
 _links: "weakref.WeakSet[Link]" = weakref.WeakSet()
 
 
+def milliseconds_of(timeout: timedelta) -> int:
+    """A timeout of a group as the library takes it."""
+    return max(1, min(int(timeout.total_seconds() * 1000), 2**31 - 1))
+
+
 def join(store: Any, rank: int, size: int, timeout: timedelta) -> Link:
     """Joins the ranks of a group. Called by all of them; waits for them, at most for `timeout`.
 
     Errors: GroupError, naming the missing ranks.
     """
     native = library.load()
-    limit = max(1, min(int(timeout.total_seconds() * 1000), 2**31 - 1))
+    limit = milliseconds_of(timeout)
     options = abi.options()
     options.rank, options.size, options.timeout_ms = rank, size, limit
     options.arena_bytes = 0  # no tensor of a group lies in it

@@ -14,12 +14,13 @@ import threading
 import time
 from ctypes import byref, c_uint64
 from datetime import timedelta
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import torch
 from torch._C._distributed_c10d import Work as _Work
 
 from ..._native import abi
+from .arguments import Span
 from .errors import GroupError, last_error
 from .links import SLICE_MS, Link, after_links
 
@@ -44,17 +45,18 @@ class Work(_Work):
     """An operation in flight. `finish` runs once when it has succeeded, before anything sees that it is done."""
 
     def __init__(self, link: Link, ticket: int, what: str, keep: object, result: Sequence[torch.Tensor],
-                 finish: Optional[Callable[[], object]] = None, spans: Sequence[Tuple[int, int]] = (),
+                 finish: Optional[Callable[[], object]] = None, spans: Sequence[Span] = (),
                  sender: Any = None, limit: Optional[timedelta] = None, event: Any = None,
                  turn: Optional[int] = None) -> None:
         _Work.__init__(self)
         self._link = link
         self._ticket = ticket
-        self._what = what
+        #: The call, and its arguments if it is a message.
+        self.what = what
         self._keep = keep
         self._result = result
         self._finish = finish
-        #: The addresses that the operation uses.
+        #: The memory that the operation uses.
         self.spans = spans
         self._sender = sender
         #: The place among the link's turns; None for a message.
@@ -158,7 +160,7 @@ class Work(_Work):
         while not self._is_done:
             left = int((deadline - time.monotonic()) * 1000)
             if left < 0:
-                raise GroupError(f"{self._what} did not complete within its timeout of {limit / 1000:g} s")
+                raise GroupError(f"{self.what} did not complete within its timeout of {limit / 1000:g} s")
             gate = self._gate
             if gate is not None:
                 gate.wait(left / 1000 + 0.001)
@@ -171,7 +173,7 @@ class Work(_Work):
 
     def _is_quick(self) -> bool:
         """Whether the operation is short, and no other one is in flight that this thread might execute instead."""
-        return len(self._link.pending) == 1 and all(end - begin <= _QUICK_BYTES for begin, end in self.spans)
+        return len(self._link.pending) == 1 and sum(end - begin for begin, end, *_ in self.spans) <= _QUICK_BYTES
 
     def _look(self, milliseconds: int) -> None:
         link = self._link
@@ -183,7 +185,7 @@ class Work(_Work):
             return
         error: Optional[Exception] = None
         if code != abi.OK:
-            error = GroupError(link.closed) if link.closed is not None else last_error(link.native, code)
+            error = GroupError(link.closed) if link.closed is not None else last_error(link.native, code, self.what)
         self._end(error)
 
     def _watch(self) -> None:
@@ -342,7 +344,7 @@ def _watch(work: Work, link: Link) -> None:
     code = link.native.muster_session_watch(link.pointer, work._ticket, _queue, number)
     if code != abi.OK:
         _watched.pop(number)
-        work._end(last_error(link.native, code))
+        work._end(last_error(link.native, code, work.what))
         if work._gate is not None:
             work._gate.set()
 
@@ -366,7 +368,7 @@ def _serve(native: Any, queue: Any) -> None:
         work = _watched.pop(number.value, None)
         try:
             if work is not None:
-                work._completed(None if code == abi.OK else last_error(native, code))
+                work._completed(None if code == abi.OK else last_error(native, code, work.what))
                 del work
         finally:
             with _settled:
