@@ -143,11 +143,12 @@ function(muster_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gtest_main)
   muster_test_options(${name})
-  # Only a hang reaches the bound. Property tests take minutes in a sanitizer's unoptimised build.
-  set(bound 120)
+  # Only a hang reaches the bound, also on a slow machine beside other programs. Property tests take minutes in a
+  # sanitizer's unoptimised build.
+  set(bound 300)
   if(MUSTER_SANITIZE)
     set(bound 1800)
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS ${name} TIMEOUT ${bound} PROCESSORS ${slots})
 endfunction()

@@ -150,7 +150,7 @@ print(f"::metrics step={steps} accuracy={os.environ['X']}", flush=True)
                               "--metric", "accuracy", "--max-steps", 2, "--divisor", 2, "--max-concurrent", 1, "--",
                               "python3", "train.py", code=None)
             self.assertIn(made.returncode, (0, 4, 5), made.stderr)
-            muster.run("sweep", "wait", "lr", "--timeout", "80s")
+            muster.run("sweep", "wait", "lr", "--timeout", "240s", bound=270)
 
             sweep = json.loads(muster.run("sweep", "get", "lr", "-o", "json").stdout)
             self.assertEqual((sweep["phase"], sweep["trials_started"]), ("Succeeded", 3))

@@ -240,8 +240,10 @@ class LostWorkers(ElasticTest):
                          [("worker-0", 3), ("worker-1", 3), ("worker-2", 3)])
 
     def test_a_replacement_continues_a_training_with_parameter_servers_under_the_number_of_the_lost_worker(self):
-        # No rank is more than a step ahead of worker-1, which is held while worker-0 is lost.
-        command = f"echo $TF_CONFIG; exec {DIGITS} --strategy parameter-server --staleness 1 --epochs 100"
+        # No rank is more than a step ahead of worker-1, which is held while worker-0 is lost and replaced. On a slow
+        # machine this takes longer than the default of --silence, after which worker-1 would be lost, too.
+        command = (f"echo $TF_CONFIG; exec {DIGITS} --strategy parameter-server --staleness 1 --epochs 100 "
+                   f"--silence {10 * BOUND}")
         run = self.muster.stream("submit", "grpc", "digits", "--workers", 2, "--min-workers", 1, "--resize", "live",
                                  "--parameter-servers", 1, "--follow", "--", "sh", "-c", command)
         run.until("[chief] epoch ")

@@ -83,7 +83,7 @@ class RunningProgramsInTasks(MusterTest):
         self.assertEqual(typed.finish(), 5, typed.text)
 
     def test_the_program_ends_when_the_command_does(self):
-        mark = "1234567890.125"
+        mark = f"1234567890.{os.getpid():07}"  # in no other run of this test
         command = self.muster.stream("exec", "job", "--", "sh", "-c", f"echo up; sleep {mark}")
         self.assertEqual(command.line(), "up")
 

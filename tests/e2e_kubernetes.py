@@ -109,7 +109,7 @@ class Jobs(KubernetesTest):
         self.muster.await_phase("job", "Running")
 
         self.assertEqual(self.muster.run("exec", "job", "--", "hostname").stdout, "job-main\n")
-        self.assertIn("up", self.muster.logs("job"))
+        self.cluster.until(lambda: "up" in self.muster.logs("job"), "its output is in the log")
         self.assertIn("Running", self.muster.run("explain", "job").stdout)
         pod = self.muster.pods("job")["main"]
         self.assertEqual(pod["metadata"]["labels"]["muster.dev/job-name"], "job")

@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from muster_harness import BOUND, MUSTER, MusterTest, all_below, main, programs_below, read_bytes, tls_port
+from muster_harness import BOUND, MUSTER, MusterTest, all_below, closed_port, main, programs_below, read_bytes
 
 TOKEN = re.compile(r"muster_[a-z2-7]{12}_[a-z2-7]{52}")
 
@@ -89,8 +89,8 @@ class SharedServerTest(MusterTest):
 
     def setUp(self):
         super().setUp()
-        server = self.muster.start_server("--listen", "127.0.0.1:0")
-        self.port = tls_port(server)
+        self.port = closed_port(self)
+        self.muster.start_server("--listen", f"127.0.0.1:{self.port}")
         self.url = f"https://127.0.0.1:{self.port}"
         shown = self.muster.run("server", "--fingerprint").stdout.split()[-1]
         self.fingerprint = shown.replace(":", "").lower()
@@ -439,20 +439,22 @@ class PrivatePlaces(SharedServerTest):
         self.assertNotIn("found", lines)
 
     def test_a_private_folder_is_writable_for_all_and_removed_with_its_task(self):
-        write = "echo x >/tmp/left && echo x >/var/tmp/left && stat -c %a /tmp /var/tmp"
+        left = f"left-{os.getpid()}"
+        write = f"echo x >/tmp/{left} && echo x >/var/tmp/{left} && stat -c %a /tmp /var/tmp"
         self.assertEqual(self.lines_of(self.ada, "writes", "team-a", write)[-2:], ["1777", "1777"])
-        self.assertFalse(os.path.exists("/tmp/left") or os.path.exists("/var/tmp/left"))
-        self.assertEqual(self.lines_of(self.ada, "reads", "team-a", "ls /tmp/left 2>&1 | wc -l")[-1:], ["1"])
+        self.assertFalse(os.path.exists(f"/tmp/{left}") or os.path.exists(f"/var/tmp/{left}"))
+        self.assertEqual(self.lines_of(self.ada, "reads", "team-a", f"test -e /tmp/{left} || echo none")[-1:], ["none"])
 
     def test_each_user_has_a_home_of_their_own(self):
-        self.submit(self.ada, "writes", "team-a", "sh", "-c", "echo mine >~/notes")
+        notes = f"notes-{os.getpid()}"
+        self.submit(self.ada, "writes", "team-a", "sh", "-c", f"echo mine >~/{notes}")
 
-        own = self.lines_of(self.ada, "again", "team-a", "cat ~/notes")
-        others = self.lines_of(self.ben, "other", "team-b", "cat ~/notes 2> /dev/null || echo none")
+        own = self.lines_of(self.ada, "again", "team-a", f"cat ~/{notes}")
+        others = self.lines_of(self.ben, "other", "team-b", f"cat ~/{notes} 2> /dev/null || echo none")
 
         self.assertEqual(own[-1], "mine")
         self.assertEqual(others[-1], "none")
-        self.assertFalse(os.path.exists(os.path.expanduser("~root/notes")))
+        self.assertFalse(os.path.exists(os.path.expanduser(f"~root/{notes}")))
 
     def test_no_process_in_a_task_shows_the_environment_of_the_server(self):
         self.muster.run("server", "--stop")

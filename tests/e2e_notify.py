@@ -15,7 +15,7 @@ import subprocess
 import threading
 import time
 
-from muster_harness import BOUND, MusterTest, main, read_bytes
+from muster_harness import BOUND, MusterTest, closed_port, main, read_bytes
 
 
 def certificate(folder):
@@ -27,15 +27,6 @@ def certificate(folder):
                         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
                         "-keyout", files[1], "-out", files[0]], check=True, capture_output=True)
     return files
-
-
-def closed_port(test):
-    """A port that is reserved for the test. It refuses connections until the test listens on it."""
-    held = socket.socket()
-    test.addCleanup(held.close)
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    held.bind(("127.0.0.1", 0))
-    return held.getsockname()[1]
 
 
 class Receiver:

@@ -6,7 +6,7 @@ import ssl
 import sys
 import time
 
-from muster_harness import BOUND, ROOT, MusterTest, main, tls_port
+from muster_harness import BOUND, ROOT, MusterTest, closed_port, main
 
 sys.path.insert(0, str(ROOT / "python"))
 import muster  # noqa: E402
@@ -176,11 +176,12 @@ class OverTls(PythonClient):
     """The same over TLS, with a token and a pinned certificate."""
 
     def flags(self):
-        return ("--listen", f"127.0.0.1:{getattr(self, 'port', 0)}")
+        if not hasattr(self, "port"):
+            self.port = closed_port(self)
+        return ("--listen", f"127.0.0.1:{self.port}")
 
     def connect(self, **options):
         if not hasattr(self, "token"):
-            self.port = tls_port(self.server)
             certificate = ssl.get_server_certificate(("127.0.0.1", self.port))
             self.fingerprint = hashlib.sha256(ssl.PEM_cert_to_DER_cert(certificate)).hexdigest()
             with muster.Client(socket=str(self.muster.state / "muster.sock")) as local:

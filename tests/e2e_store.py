@@ -188,6 +188,7 @@ class StoreTest(MusterTest):
         end = self.muster.work / "end"
         os.mkfifo(end)
         self.muster.run("submit", "single", "broken", "--", "sh", "-c", f"{gate.wait}; echo well > {end}")
+        self.muster.run("wait", "broken", "--for", "started")
         self.muster.run("server", "--stop")
         self.flip_a_bit_of("broken")
 
@@ -208,6 +209,7 @@ class StoreTest(MusterTest):
         ended = self.muster.work / "ended"
         self.muster.run("submit", "single", "broken", "--gpus", 1, "--",
                         "sh", "-c", f"{gate.wait}; touch {ended}")
+        self.muster.run("wait", "broken", "--for", "started")
         self.muster.run("server", "--stop")
         self.flip_a_bit_of("broken")
 
@@ -221,6 +223,7 @@ class StoreTest(MusterTest):
     def test_a_running_task_of_an_unreadable_job_can_be_stopped(self):
         gate = self.muster.gate()
         self.muster.run("submit", "single", "broken", "--", "sh", "-c", gate.wait)
+        self.muster.run("wait", "broken", "--for", "started")
         self.muster.run("server", "--stop")
         self.flip_a_bit_of("broken")
 

@@ -71,7 +71,7 @@ class SweepTest(MusterTest):
 
     def test_asha_finds_the_best_trial_and_continues_it_from_its_checkpoint(self):
         self.assertEqual(self.asha().stdout, "created sweep lr of 8 trials\n")
-        self.muster.run("sweep", "wait", "lr", "--timeout", "80s")
+        self.muster.run("sweep", "wait", "lr", "--timeout", "240s", bound=270)
         sweep = self.check_asha()
         best = f"lr-{sweep['best_trial']}"
 
@@ -128,7 +128,7 @@ sweep:
         self.assertEqual(self.muster.run("sweep", "list", "-o", "names").stdout, "")
 
         self.muster.run("sweep", "-f", "sweep.yaml")
-        self.muster.run("sweep", "wait", "grid", "--timeout", "80s")
+        self.muster.run("sweep", "wait", "grid", "--timeout", "240s", bound=270)
         sweep = self.sweep("grid")
         self.assertEqual([(trial["number"], trial["phase"], trial["best"]) for trial in sweep["trials"]],
                          [(1, "Completed", 0.25), (2, "Completed", 0.5)])
@@ -146,13 +146,13 @@ workspace: code
 sweep: {method: grid, metric: accuracy, parameters: {x: [0.25, 0.5]}}
 """)
         self.muster.run("sweep", "-f", "sweep.yaml")
-        self.muster.run("sweep", "wait", "sent", "--timeout", "80s")
+        self.muster.run("sweep", "wait", "sent", "--timeout", "240s", bound=270)
         self.assertEqual([trial["best"] for trial in self.sweep("sent")["trials"]], [0.5, 0.25])
 
     def test_trials_may_have_several_tasks(self):
         self.muster.run("sweep", "create", "ddp", "--kind", "torch", "--workers", 1, "--param", "x=1,2", "--method", "grid",
                         "--metric", "score", "--", "sh", "-c", "test $RANK != 0 || echo ::metrics score=$X$WORLD_SIZE")
-        self.muster.run("sweep", "wait", "ddp", "--timeout", "80s")
+        self.muster.run("sweep", "wait", "ddp", "--timeout", "240s", bound=270)
         self.assertEqual([trial["best"] for trial in self.sweep("ddp")["trials"]], [22, 12])
 
     def test_a_trial_that_is_evicted_starts_again_and_its_values_count(self):
@@ -171,18 +171,18 @@ if first:
             self.assertLess(time.monotonic(), deadline)
         self.muster.run("suspend", "evicted-1")
         self.muster.run("resume", "evicted-1")
-        self.muster.run("sweep", "wait", "evicted", "--timeout", "80s")
+        self.muster.run("sweep", "wait", "evicted", "--timeout", "240s", bound=270)
         trial = self.sweep("evicted")["trials"][0]
         self.assertEqual((trial["phase"], trial["best"], trial["last"]), ("Completed", 0.9, 0.5))
 
     def test_a_trial_that_hangs_is_stopped_and_the_others_go_on(self):
         self.muster.run("sweep", "create", "hangs", "--param", "x=1,2", "--method", "grid", "--metric", "accuracy",
-                        "--metric-timeout", "5s", "--", "sh", "-c",
+                        "--metric-timeout", "10s", "--", "sh", "-c",
                         "test {x} = 1 && exec sleep 1000; echo ::metrics accuracy={x}")
-        self.muster.run("sweep", "wait", "hangs", "--timeout", "80s")
+        self.muster.run("sweep", "wait", "hangs", "--timeout", "240s", bound=270)
         trials = {trial["number"]: trial for trial in self.sweep("hangs")["trials"]}
         self.assertEqual((trials[1]["phase"], trials[2]["phase"]), ("Failed", "Completed"))
-        self.assertIn("reported no value of 'accuracy' for 5s", trials[1]["fault"])
+        self.assertIn("reported no value of 'accuracy' for 10s", trials[1]["fault"])
 
     def test_a_trial_that_the_scheduler_evicts_goes_on_with_its_next_attempt(self):
         self.muster.environment["MUSTER_DECLARE_GPUS"] = "1"
@@ -203,7 +203,7 @@ if not again:
         self.muster.run("wait", "owner", "--for", "started")
         self.assertEqual(self.sweep("lr")["trials"][0]["phase"], "Active")
         gate.open()
-        self.muster.run("sweep", "wait", "lr", "--timeout", "80s")
+        self.muster.run("sweep", "wait", "lr", "--timeout", "240s", bound=270)
         trial = self.sweep("lr")["trials"][0]
         self.assertEqual((trial["phase"], trial["best"], trial["last"]), ("Completed", 0.9, 0.5))
         self.assertEqual(self.muster.job("lr-1")["restarts"], 1)
@@ -218,7 +218,7 @@ for step in range(1, int(os.environ["MUSTER_SWEEP_STEPS"]) + 1):
 """)
         self.muster.run("sweep", "create", "lr", "--param", "x=0.1,0.9,0.2,0.8,0.3,0.7,0.4,0.6", "--method", "grid",
                         "--metric", "loss", "--goal", "minimize", "--max-steps", 4, "--", "python3", "train.py")
-        self.muster.run("sweep", "wait", "lr", "--timeout", "80s")
+        self.muster.run("sweep", "wait", "lr", "--timeout", "240s", bound=270)
         sweep = self.sweep("lr")
         trials = [(trial["values"]["x"], trial.get("best")) for trial in sweep["trials"]]
         self.assertEqual(trials[:4], [("0.4", 0.6), ("0.3", 0.7), ("0.2", 0.8), ("0.1", 0.9)])
@@ -227,7 +227,7 @@ for step in range(1, int(os.environ["MUSTER_SWEEP_STEPS"]) + 1):
     def test_a_wrong_metric_stops_the_sweep_early(self):
         self.muster.run("sweep", "create", "typo", "--param", "x=0..1", "--metric", "acuracy", "--max-trials", 50,
                         "--", "sh", "-c", "echo ::metrics accuracy=1")
-        self.muster.run("sweep", "wait", "typo", "--timeout", "80s", code=1)
+        self.muster.run("sweep", "wait", "typo", "--timeout", "240s", bound=270, code=1)
         sweep = self.sweep("typo")
         self.assertEqual((sweep["phase"], sweep["end"]), ("Failed", "no-metric"))
         self.assertLess(sweep["trials_started"], 12)
@@ -249,7 +249,7 @@ for step in range(1, int(os.environ["MUSTER_SWEEP_STEPS"]) + 1):
             job = muster.JobSpec("py", ["/bin/sh", "-c", "echo ::metrics loss={x}{y}"], "/", sandbox="none")
             made = client.sweep(job, {"x": [3, 1], "y": (4, 5)}, metric="loss", method="grid", goal="minimize")
             self.assertEqual((made.trials_total, made.name), (4, "py"))
-            ended = client.wait_sweep(made, timeout=BOUND)
+            ended = client.wait_sweep(made, timeout=3 * BOUND)
             self.assertEqual((ended.phase, ended.best), ("Succeeded", 14))
             self.assertEqual(ended.trials[0].values, {"x": "1", "y": "4"})
             self.assertEqual([each.name for each in client.list_sweeps().sweeps], ["py"])
@@ -265,7 +265,7 @@ for step in range(1, int(os.environ["MUSTER_SWEEP_STEPS"]) + 1):
         ran = subprocess.run(
             [OPTUNA, ROOT / "examples" / "optuna" / "ask_and_tell.py", "--trials", "3", "--", "sh", "train.sh", "{lr}", "{batch}"],
             env=self.muster.environment | {"PYTHONPATH": str(ROOT / "python")}, cwd=self.muster.work, text=True,
-            capture_output=True, timeout=BOUND)
+            capture_output=True, timeout=3 * BOUND)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         reported = [float(line.split()[1]) for line in ran.stdout.splitlines() if line.startswith("optuna-")]
         self.assertEqual(len(reported), 3)
@@ -280,7 +280,7 @@ for step in range(1, int(os.environ["MUSTER_SWEEP_STEPS"]) + 1):
         self.assertEqual(self.muster.run("sweep", "pause", "long").stdout, "paused long\n")
         self.assertEqual(self.muster.run("sweep", "resume", "long").stdout, "resumed long\n")
         self.assertRegex(self.muster.run("sweep", "stop", "long").stdout, r"\Astopping long: 2 of 3 started")
-        self.muster.run("sweep", "wait", "long", "--timeout", "80s", code=1)
+        self.muster.run("sweep", "wait", "long", "--timeout", "240s", bound=270, code=1)
         for action in ("pause", "resume"):
             self.assertIn("sweep 'long' has ended", self.muster.run("sweep", action, "long", code=4).stderr)
         for job in self.muster.jobs():

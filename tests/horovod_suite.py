@@ -300,7 +300,7 @@ def end_descendants() -> None:
     """Kills the remaining processes of the run. This process is the subreaper: orphans of the run are its children."""
     while True:
         children = [int(pid) for task in Path("/proc/self/task").iterdir()
-                    for pid in (task / "children").read_text().split()]
+                    for pid in children_of_thread(task)]
         running = [pid for pid in children if state_of(pid) != "Z"]
         if not running:
             return
@@ -312,10 +312,17 @@ def end_descendants() -> None:
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
+def children_of_thread(task: Path) -> list[str]:
+    try:
+        return (task / "children").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):  # the thread has ended
+        return []
+
+
 def state_of(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return "Z"
 
 

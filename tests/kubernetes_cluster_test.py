@@ -22,7 +22,7 @@ from kubernetes_api import BOUND, ApiError
 from kubernetes_cluster import Cluster
 from kubernetes_operators import Webhook
 from kubernetes_settings import API_SERVICE, IMAGES
-from muster_harness import Stream, await_end, descendants
+from muster_harness import Stream, await_end, descendants, read_bytes
 
 CLUSTER = [sys.executable, "-B", str(Path(__file__).with_name("kubernetes_cluster.py"))]
 
@@ -352,7 +352,7 @@ class Traces:
     def __init__(self, pid):
         self.holder, self.folder = next(
             (each, Path(words[words.index(b"hold") + 1].decode())) for each in descendants(pid)
-            if b"hold" in (words := Path(f"/proc/{each}/cmdline").read_bytes().split(b"\0")))
+            if b"hold" in (words := read_bytes(f"/proc/{each}/cmdline").split(b"\0")))
         self.processes = [self.holder, *descendants(self.holder)]
         self.group = kubernetes_supervisor.group_name(self.holder)
 

@@ -33,7 +33,7 @@ from running_commands import Gate, Stream, Typed, UnixConnection, without_mpirun
 
 __all__ = ["BOUND", "BUILD", "DIGITS", "DOCUMENTS_MPIRUN", "FINAL", "Gate", "HIDDEN_VARIABLES", "MPIRUN", "MUSTER",
            "Muster", "MusterTest", "ROOT", "Stream", "Typed", "UnixConnection", "all_below", "all_pids",
-           "await_end", "await_no_mount", "await_no_process", "describe", "descendants", "is_zombie", "kill_and_wait", "main",
+           "await_end", "await_no_mount", "await_no_process", "closed_port", "describe", "descendants", "is_zombie", "kill_and_wait", "main",
            "matching", "mode_of", "own_shared_memory", "processes_naming", "read_bytes", "shared_memory", "tls_port", "unused",
            "without_mpirun_warnings"]
 
@@ -290,6 +290,16 @@ def programs_below(home):
     """The names that a task finds in its home in any case: that of the folder with Muster's programs, if they are
     somewhere below the home of the account."""
     return [BUILD.relative_to(home).parts[0]] if BUILD.is_relative_to(home) else []
+
+
+def closed_port(test):
+    """A port of 127.0.0.1 that is reserved for the test: the system gives it to no other program. It refuses connections
+    until a program with SO_REUSEADDR listens on it, for example a server; several may do so one after the other."""
+    held = socket.socket()
+    test.addCleanup(held.close)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held.getsockname()[1]
 
 
 def tls_port(server):

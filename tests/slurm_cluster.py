@@ -30,7 +30,7 @@ from pathlib import Path
 from engine_machine import children_of
 from muster_harness import ROOT, await_end, descendants, describe, is_zombie, processes_naming, read_bytes
 from slurm_commands import SlurmCommands, names_in
-from slurm_daemons import ENDING_BOUND, Daemon, free_ports, steps_of
+from slurm_daemons import ENDING_BOUND, Daemon, hold_ports, steps_of
 from slurm_settings import gpu_settings, slurm_settings
 
 # slurmrestd refuses to run as root.
@@ -54,8 +54,10 @@ class SlurmCluster(SlurmCommands):
         self._munged = None
         self._slurmds = {}
         self._rest = None
+        self._held = []
         try:
-            ports = free_ports(2 + nodes)
+            self._held = hold_ports(2 + nodes)
+            ports = [each.getsockname()[1] for each in self._held]
             self.rest_url = f"http://127.0.0.1:{ports[1]}"
             self.rest_socket = self.folder / "rest" / "socket"
             self._make_folders()
@@ -149,6 +151,8 @@ class SlurmCluster(SlurmCommands):
             for pid in {*processes_naming(str(self.folder)),
                         *(pid for node in self.nodes for pid in self._processes_on(node))}:
                 _kill(pid)
+            for each in self._held:
+                each.close()
             shutil.rmtree(self.folder)
 
     def _end_jobs(self):

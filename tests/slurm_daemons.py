@@ -13,9 +13,8 @@ import signal
 import socket
 import subprocess
 import threading
-from pathlib import Path
 
-from muster_harness import descendants, read_bytes
+from muster_harness import all_pids, descendants, read_bytes
 
 # The time limit in seconds of every wait. Only a hang reaches it.
 BOUND = 60
@@ -27,16 +26,15 @@ ENDING_BOUND = 3 * BOUND
 _PR_SET_PDEATHSIG = 1
 
 
-def free_ports(count):
-    """Unused ports of 127.0.0.1, all different."""
+def hold_ports(count):
+    """Sockets with different ports of 127.0.0.1, which the system gives to no other program until they are closed. Slurm's
+    daemons, which have SO_REUSEADDR, can listen on them."""
     held = []
     for _ in range(count):
         held.append(socket.socket())
+        held[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held[-1].bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in held]
-    for each in held:
-        each.close()
-    return ports
+    return held
 
 
 def _ends_with_parent():
@@ -128,9 +126,17 @@ def steps_of(log):
 
 
 def _pids_with_open(path):
-    for folder in Path("/proc").glob("[0-9]*/fd"):
+    for pid in all_pids():
         try:
-            if any(os.readlink(each) == path for each in folder.iterdir()):
-                yield int(folder.parent.name)
+            names = os.listdir(f"/proc/{pid}/fd")
         except OSError:  # it has ended
             continue
+        if any(_is_link_to(path, f"/proc/{pid}/fd/{name}") for name in names):
+            yield pid
+
+
+def _is_link_to(path, link):
+    try:
+        return os.readlink(link) == path
+    except OSError:  # it was closed
+        return False

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import tenants_attacker
 from e2e_login import Person, TOKEN
-from muster_harness import BOUND, ROOT, descendants, tls_port
+from muster_harness import BOUND, ROOT, closed_port, descendants
 
 SECRET = "hunter2-of-the-server"
 
@@ -44,12 +44,6 @@ print("nice", os.nice(0), "home", sorted(os.listdir(os.path.expanduser("~"))), f
 PROJECTS = {"ada": "team-a", "mal": "team-b"}
 
 
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
 def machine_addresses():
     """The addresses at which other machines reach this machine."""
     listed = json.loads(subprocess.run(["ip", "-j", "-4", "address", "show", "scope", "global"], capture_output=True,
@@ -72,9 +66,10 @@ class Attacked:
     def serve(self, *words, environment=None, **options):
         started_with = {"PGPASSWORD": SECRET, "SSH_AUTH_SOCK": f"/tmp/{SECRET}", "DOCKER_HOST": f"unix:///run/{SECRET}",
                         "DBUS_SESSION_BUS_ADDRESS": f"unix:path=/run/{SECRET}"}
-        server = self.muster.start_server("--listen", "127.0.0.1:0", "--task-accounts", self.accounts, *words,
+        address = f"127.0.0.1:{closed_port(self)}"
+        server = self.muster.start_server("--listen", address, "--task-accounts", self.accounts, *words,
                                           environment=started_with | (environment or {}), **options)
-        self.url = f"https://127.0.0.1:{tls_port(server)}"
+        self.url = f"https://{address}"
         self.fingerprint = self.muster.run("server", "--fingerprint").stdout.split()[-1].replace(":", "").lower()
         for team in ("team-a", "team-b"):
             self.muster.run("project", "create", team)
@@ -113,7 +108,7 @@ class Attacked:
         return facts | {"victim_pids": descendants(self.muster.shim_of(job, "main"))}
 
     def words_of_victim(self, gate):
-        self.port, self.key = free_port(), os.getpid()
+        self.port, self.key = closed_port(self), os.getpid()
         return self.port, self.key, f"victim-{self.key}", gate, "victim-mark"
 
     def facts_of_victim(self):

@@ -29,7 +29,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent
 PROGRAM = TESTS / "ranks" / "elastic_training.py"
-BOUND = 120
+BOUND = 300
 
 _ENTERED = re.compile(r"entered as (\d+) of (\d+) on (\S+) local (\d+) of (\d+) cross (\d+) of (\d+) at (\d+) "
                       r"worker (\d+) process (\d+)")
@@ -242,6 +242,8 @@ class ElasticRun:
                 if not _ends_within(pidfd, 20):
                     left.append((int(folder.name), (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()))
                     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            except OSError:  # it has ended just now
+                continue
             finally:
                 os.close(pidfd)
         return left

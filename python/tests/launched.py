@@ -16,7 +16,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 #: Seconds that anything may take before it counts as hanging.
-BOUND = 60.0
+BOUND = 180.0
 
 _OTHERS = ("MUSTER_", "HOROVOD_", "OMPI_", "PRTE_", "PMI", "SLURM_", "LSB_", "RANK", "WORLD_SIZE", "LOCAL_RANK")
 

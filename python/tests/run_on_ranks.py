@@ -50,7 +50,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent.parent
 #: Seconds that anything may take before it counts as hanging.
-BOUND = 120
+BOUND = 300
 #: Seconds in which ranks have to end by themselves once one of them has failed.
 GRACE = 20
 

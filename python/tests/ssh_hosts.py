@@ -6,6 +6,7 @@
 `path` begins with an ssh that resolves the names. Keys are made for it, and everything is removed at the end.
 """
 
+import contextlib
 import getpass
 import os
 import select
@@ -17,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-_BOUND = 60.0
+_BOUND = 180.0
 SSHD = "/usr/sbin/sshd"
 
 
@@ -52,7 +53,8 @@ class SshHosts:
         server = self._servers[name]
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
         for pid in (server.pid, *map(int, children)):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # its connection has ended
+                os.kill(pid, signal.SIGKILL)
         server.wait()
 
     def close(self):

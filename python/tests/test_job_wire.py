@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
@@ -198,10 +199,12 @@ class Keys(Peers):
                 wire.split_address(bad)
 
     def test_an_absent_driver_is_an_error_with_the_address(self):
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            port = listener.getsockname()[1]
-        with self.assertRaisesRegex(wire.WireError, f"cannot reach the job's driver at 127.0.0.1:{port}: Connection"):
-            wire.connect(f"127.0.0.1:{port}", self.key)
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))  # bound, so that no other process can listen there
+            port = closed.getsockname()[1]
+            with self.assertRaisesRegex(wire.WireError,
+                                        f"cannot reach the job's driver at 127.0.0.1:{port}: Connection"):
+                wire.connect(f"127.0.0.1:{port}", self.key)
 
     def test_the_wait_for_a_silent_server_ends(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -231,12 +234,14 @@ class Strangers(Peers):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
 
     def test_a_slow_stranger_is_disconnected_after_its_time_and_others_pass_meanwhile(self):
-        server = self.serve(handshake=0.5)
+        server = self.serve(handshake=LONG)
         slow = self.stranger(server)
         slow.sendall(wire.PROTOCOL + b"only some")
         self.joined(server)
         self.assertEqual(server.strangers_refused, 0)
-        self.until(lambda: server.strangers_refused == 1, server)
+        clock = time.monotonic
+        with mock.patch.object(time, "monotonic", lambda: clock() + LONG):
+            self.until(lambda: server.strangers_refused == 1, server)
         self.assert_hung_up(slow)
         self.assertIsNone(server.wait_at_most())
 

@@ -21,7 +21,7 @@ const run = promisify(execFile);
 export const axe_source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /** The limit in milliseconds for a test that hangs. A test that works never reaches it. */
-export const kBound = Number(process.env.MUSTER_UI_BOUND ?? 60000);
+export const kBound = Number(process.env.MUSTER_UI_BOUND ?? 180000);
 
 export class Team {
   /** `flags`: more flags of `muster server`. */

@@ -13,7 +13,7 @@ before(async () => {
   browser = await open_browser();
   const context = await browser.newContext({viewport: {width: 1440, height: 900}, reducedMotion: 'reduce'});
   page = await context.newPage();
-  page.setDefaultTimeout(60_000);
+  page.setDefaultTimeout(180_000);
 });
 
 after(async () => {
