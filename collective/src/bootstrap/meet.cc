@@ -373,8 +373,9 @@ Result<RendezvousResult> meet_as_host(JoinContext& joining) {
   // The file is removed before a rank can arrive for the next world.
   publication.reset();
   if (Status sent = hand_out(*roster, peers, joining.deadline); !sent) return sent.error();
-  Acceptor mesh_acceptor = door_of(*std::move(listeners), meeting->key, joining.self.size);
-  return RendezvousResult{*std::move(roster), std::move(meeting->key), std::move(mesh_acceptor),
+  Bytes key = key_of_world(meeting->key, *roster);
+  Acceptor mesh_acceptor = door_of(*std::move(listeners), key, joining.self.size);
+  return RendezvousResult{*std::move(roster), std::move(key), std::move(mesh_acceptor),
                           Star(joining.self, std::move(peers), joining.cancel), address};
 }
 
@@ -509,11 +510,12 @@ Result<RendezvousResult> meet_as_guest(JoinContext& joining) {
                                          joining.deadline + kTimeForTheVerdict, joining.cancel);
   if (!roster) return roster.error();
   joining.self.host_id = roster->members[static_cast<std::size_t>(joining.self.rank)].host_id;
-  Acceptor door = door_of(std::move(met->listeners), caller.meeting.key, joining.self.size);
+  Bytes key = key_of_world(caller.meeting.key, *roster);
+  Acceptor door = door_of(std::move(met->listeners), key, joining.self.size);
   Star star(joining.self, std::move(caller.socket), std::move(met->handshake),
             roster->members[0].host, joining.cancel);
-  return RendezvousResult{*std::move(roster), std::move(caller.meeting.key), std::move(door),
-                          std::move(star), met->address};
+  return RendezvousResult{*std::move(roster), std::move(key), std::move(door), std::move(star),
+                          met->address};
 }
 
 }  // namespace

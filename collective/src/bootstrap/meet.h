@@ -93,7 +93,7 @@ struct JoinContext {
 /// What a rank has after the rendezvous, which is closed then.
 struct RendezvousResult {
   Roster roster;
-  Bytes key;
+  Bytes key;      // of this world: see key_of_world()
   Acceptor door;  // listens at this rank's endpoints for the other ranks
   Star star;
   Address reachable;  // of this rank, for the other ranks

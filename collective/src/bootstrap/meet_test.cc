@@ -125,6 +125,21 @@ TEST_F(StarTest, RejectsMessagesWithoutAValidSeal) {
   EXPECT_EQ(answer.error().code, ErrorCode::kAuthentication);
 }
 
+// A rank that is late may still dial the port that a rank of its world had, and that a later world
+// of the same job uses now.
+TEST(Rendezvous, GivesEachWorldOfAJobItsOwnKey) {
+  const Bytes key(16, std::byte{7});
+  Roster roster;
+  roster.members = {{.host = "n0", .endpoint = "10.0.0.1:4000"},
+                    {.host = "n1", .endpoint = "10.0.0.2:4001"}};
+  Roster later = roster;
+  later.members[1].endpoint = "10.0.0.2:4002";
+  EXPECT_EQ(key_of_world(key, roster), key_of_world(key, roster));
+  EXPECT_NE(key_of_world(key, roster), key_of_world(key, later));
+  EXPECT_NE(key_of_world(key, roster), key_of_world(Bytes(16, std::byte{8}), roster));
+  EXPECT_NE(key_of_world(key, roster), key);
+}
+
 TEST(Rendezvous, IsOpenAtEveryAddressOfTheHost) {
   const Address one = resolve("127.0.0.1:0")->front();
   const Address two = resolve("127.0.0.2:0")->front();

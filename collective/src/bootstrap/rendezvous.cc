@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "bootstrap/crypto.h"
 #include "transport/bytes.h"
 #include "transport/socket.h"
 
@@ -151,6 +152,11 @@ void refuse(const Error& reason, const std::vector<AcceptedPeer>& peers, Deadlin
 }
 
 }  // namespace
+
+Bytes key_of_world(const Bytes& key, const Roster& roster) {
+  const Digest digest = hmac(key, {view_of("world"), encode_roster(roster)});
+  return {digest.begin(), digest.end()};
+}
 
 Result<Roster> gather(Acceptor& door, const RankIdentity& self, const Terms& terms,
                       std::vector<AcceptedPeer>& peers, Deadline deadline,

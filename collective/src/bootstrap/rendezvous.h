@@ -41,6 +41,10 @@ struct Roster {
   bool operator==(const Roster&) const = default;
 };
 
+/// The key of the connections between the ranks of a world, equal on all of them. A rank of an
+/// earlier world of the job, which dials a port that this world uses now, does not hold it.
+Bytes key_of_world(const Bytes& key, const Roster& roster);
+
 /// On rank 0: waits for all other ranks at `door`, and closes it then. `self` is rank 0's own
 /// identity. `peers` receives the connections, in any order; they wait for an answer. `cancel` is a
 /// descriptor whose readability ends the wait; -1: none.
