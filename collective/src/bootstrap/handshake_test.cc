@@ -133,7 +133,8 @@ TEST(Handshake, AnswersAnotherVersionSoThatTheCallerCanReportIt) {
                             .raw(Nonce{})
                             .take();
   EXPECT_EQ(reception.take(opening), Verdict::kStranger);
-  EXPECT_EQ(reception.reason(), "it speaks version 9 of the protocol, not 6");
+  EXPECT_EQ(reception.reason(),
+            "it speaks version 9 of the protocol, not " + std::to_string(kProtocolVersion));
   EXPECT_FALSE(reception.reply().empty());
 }
 
