@@ -225,11 +225,13 @@ Status save(Session& session, const std::string& folder, const torch::nn::Module
                             {{progress_line(progress)}, distributed.error_bytes()});
   }
   if (Status written = first_of(session, "checkpoint.errors", mine); !written) return written;
-  Status saved = save(session, folder, model, optimizer, progress);
-  if (saved && session.rank() == 0) {
-    remove_other_checkpoints(folder, "errors-#-#-#-#", errors_of_progress(progress));
+  Status saved;
+  if (session.rank() == 0) {
+    saved = write(folder, model, optimizer, progress);
+    // Before the other ranks hear of it: they may write the errors of the next checkpoint at once.
+    if (saved) remove_other_checkpoints(folder, "errors-#-#-#-#", errors_of_progress(progress));
   }
-  return saved;
+  return share_status(session, "checkpoint.save", saved, 0);
 }
 
 Result<std::optional<Progress>> resume(Session& session, const std::string& folder,
