@@ -57,7 +57,7 @@ void Monitor::Impl::pass_time() {
   judge(longest_watch());
 }
 
-// The watch that has waited longest, the first of them if several have waited equally long; null if there is none.
+// The watch that has waited longest, or null without any. Of several, the one that began first.
 const Monitor::Impl::Watching* Monitor::Impl::longest_watch() const {
   const Watching* longest = nullptr;
   for (const auto& [id, watching] : watches_) {

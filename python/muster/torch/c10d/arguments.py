@@ -93,7 +93,7 @@ def _lie_in_gaps(one: Span, other: Span) -> bool:
 
 def _may_conflict(some: Sequence[Span], others: Sequence[Span]) -> bool:
     """do_conflict() in one pass over the sorted spans, with gaps as memory in use."""
-    #: For each side: the furthest end of its spans, and of those that it writes.
+    #: Of `some` and of `others`: the highest end of all spans so far, and the highest end of the written ones.
     far = ([0, 0], [0, 0])
     for begin, end, is_written, side in sorted([(*s[:3], 0) for s in some] + [(*s[:3], 1) for s in others]):
         if begin < end and begin < far[1 - side][0 if is_written else 1]:
