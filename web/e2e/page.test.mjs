@@ -323,6 +323,17 @@ test('a shell runs in a task', async () => {
   await page.context().close();
 });
 
+test('a viewer of a project gets no shell and no buttons of members', async () => {
+  const vera = await team.user('vera', 'vision', 'viewer');
+  const page = await open_page(browser, team);
+  await log_in(page, team, vera, `/jobs/${jobs.train.id}/shell`);
+  await page.getByText('A shell needs the role member in project vision-a.').waitFor();
+  for (const name of ['Open a shell', 'Stop', 'Suspend', 'Rerun'])
+    assert.equal(await page.getByRole('button', {name, exact: true}).count(), 0, name);
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
+});
+
 test('a restart of the server is reported, and the page continues without a reload', async () => {
   const page = await open_page(browser, team);
   await log_in(page, team, tokens.ada, '/jobs');

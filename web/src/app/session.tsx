@@ -134,6 +134,11 @@ export function is_server_admin(): boolean {
 
 const kRoleOrder: Record<string, number> = {none: 0, viewer: 1, member: 2, admin: 3};
 
+/** Whether a role permits to submit, change and stop jobs. */
+export function is_member(role: string): boolean {
+  return (kRoleOrder[role] ?? 0) >= kRoleOrder['member']!;
+}
+
 /** Whether the user sees what concerns the whole server: all nodes, the users, the audit log. */
 export function is_server_viewer(): boolean {
   return (me.value?.server_role ?? 'none') !== 'none';

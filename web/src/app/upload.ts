@@ -9,6 +9,8 @@ export interface Dropped {
 }
 
 const kChunk = 1 << 20;
+const kMostFiles = 200_000;
+const too_many_files = () => new Error('the folder has more than 200,000 files: choose a smaller folder');
 const kNeverSent = new Set(['.git', '.idea', '.pytest_cache']);
 
 interface Rule {
@@ -104,7 +106,7 @@ async function entries_of(entry: FileSystemEntry, prefix: string, out: Dropped[]
       for (const each of some) await entries_of(each, path, out);
     }
   }
-  if (out.length > 200000) throw new Error('the folder has more than 200,000 files: choose a smaller folder');
+  if (out.length > kMostFiles) throw too_many_files();
 }
 
 /** The files that were dropped. A single folder is the root of the tree. */
@@ -140,13 +142,17 @@ async function sha256(bytes: BufferSource): Promise<string> {
   return [...new Uint8Array(hash)].map((b) => b.toString(16).padStart(2, '0')).join('');
 }
 
-/** Compares bytes: the server requires the entries of a manifest in this order. */
-function by_bytes(a: string, b: string): number {
+/** Sorts by the bytes of the paths: the server requires the entries of a manifest in this order. */
+export function in_byte_order<T extends {path: string}>(entries: T[]): T[] {
   const encoder = new TextEncoder();
-  const x = encoder.encode(a);
-  const y = encoder.encode(b);
-  for (let i = 0; i < Math.min(x.length, y.length); i++) if (x[i] !== y[i]) return x[i]! - y[i]!;
-  return x.length - y.length;
+  const compare = (x: Uint8Array, y: Uint8Array) => {
+    for (let i = 0; i < Math.min(x.length, y.length); i++) if (x[i] !== y[i]) return x[i]! - y[i]!;
+    return x.length - y.length;
+  };
+  return entries
+    .map((entry) => ({entry, bytes: encoder.encode(entry.path)}))
+    .sort((a, b) => compare(a.bytes, b.bytes))
+    .map(({entry}) => entry);
 }
 
 export interface Sent {
@@ -166,6 +172,7 @@ export async function send_tree(
     throw new Error(
       'the browser computes checksums only on a page with TLS or on localhost: open that address of the server, or use muster submit --workspace',
     );
+  if (files.length > kMostFiles) throw too_many_files();
   const folders = new Set<string>();
   for (const {path} of files)
     for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) folders.add(path.slice(0, at));
@@ -191,8 +198,8 @@ export async function send_tree(
     const script = head[0] === 35 && head[1] === 33;
     lines.push({path, line: `${script ? 'x' : 'f'} ${path}\0${[file.size, ...ids].join(' ')}\n`});
   }
-  lines.sort((a, b) => by_bytes(a.path, b.path));
-  const manifest = new TextEncoder().encode('muster-tree 1\n' + lines.map((each) => each.line).join(''));
+  const sorted = in_byte_order(lines).map((each) => each.line);
+  const manifest = new TextEncoder().encode('muster-tree 1\n' + sorted.join(''));
   const id = await sha256(manifest);
   const tree = project_path(project, `/trees/${id}`);
   const bytes = files.reduce((sum, each) => sum + each.file.size, 0);

@@ -2,12 +2,14 @@
 import {useSignal} from '@preact/signals';
 import {get} from '../api/client';
 import type {Array as ArrayOf} from '../api/types';
+import {has_ended} from '../app/format';
 import {concerns} from '../app/live';
 import {navigate, to} from '../app/router';
 import {visible_text} from '../ui/ansi';
 import {ActionDialog, type Action} from '../ui/job_actions';
 import {Card, Link, Page, Phase, Waiting, useData} from '../ui/parts';
 import {type JobRow} from './job_rows';
+import {useMayChange} from './rights';
 import {AllObjects, CountBar, LoadFault, Members, useAct} from './groups';
 
 export function Arrays({parts}: {parts: string[]}) {
@@ -22,6 +24,8 @@ function ArrayPage({id}: {id: string}) {
   const action = useSignal<Action | null>(null);
   const {act, busy} = useAct('arrays', id, loaded.reload);
   const array = loaded.data;
+  const project = array?.spec.project ?? 'default';
+  const may_change = useMayChange(array ? [project] : [])(project);
   if (!array)
     return loaded.error ? (
       <LoadFault what="array" error={loaded.error} again={loaded.reload} />
@@ -30,14 +34,15 @@ function ArrayPage({id}: {id: string}) {
         <Waiting />
       </Page>
     );
-  const ended = ['Succeeded', 'Failed', 'Stopped'].includes(array.phase);
+  const ended = has_ended(array.phase);
   const row = {
     object: 'array',
     id: array.id,
     name: array.spec.name,
-    project: array.spec.project ?? 'default',
+    project,
     phase: array.phase,
     suspended: array.suspended,
+    stop_requested: array.stop_requested,
   } as JobRow;
   const c = array.counts;
   const failed = array.failed ?? [];
@@ -51,17 +56,17 @@ function ArrayPage({id}: {id: string}) {
       }
       actions={
         <>
-          {!ended && (
+          {may_change && !ended && (
             <button
               class="danger"
               onClick={() => {
                 action.value = 'stop';
               }}
             >
-              Stop
+              {array.stop_requested ? 'Kill' : 'Stop'}
             </button>
           )}
-          {!ended && !array.suspended && (
+          {may_change && !ended && !array.suspended && (
             <button
               onClick={() => {
                 action.value = 'suspend';
@@ -70,7 +75,7 @@ function ArrayPage({id}: {id: string}) {
               Suspend
             </button>
           )}
-          {array.suspended && (
+          {may_change && array.suspended && (
             <button
               onClick={() => {
                 action.value = 'resume';
@@ -79,7 +84,7 @@ function ArrayPage({id}: {id: string}) {
               Resume
             </button>
           )}
-          {c.failed + c.stopped > 0 && (
+          {may_change && c.failed + c.stopped > 0 && (
             <button
               disabled={busy}
               onClick={() => {
@@ -89,7 +94,7 @@ function ArrayPage({id}: {id: string}) {
               Rerun failed
             </button>
           )}
-          {ended && (
+          {may_change && ended && (
             <button
               class="danger"
               onClick={() => {

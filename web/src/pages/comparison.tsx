@@ -37,7 +37,7 @@ async function load(ids: string[], abort: AbortSignal, kept: Map<string, Compare
         kept.set(id, loaded);
         out[at] = loaded;
       } catch (fault) {
-        if (!(fault instanceof Failure) || fault.unreachable) throw fault;
+        if (!(fault instanceof Failure && [403, 404].includes(fault.status))) throw fault;
       }
     }
   };
@@ -56,13 +56,15 @@ export function Comparison({
 }) {
   const kept = useRef(new Map<string, Compared>());
   const shown_ids = ids.slice(0, kMost);
-  const loaded = useData((abort) => load(shown_ids, abort, kept.current), [shown_ids.join(',')], {
-    match: (change) => shown_ids.includes(change.id),
-    every: 5000,
-    interval: 1500,
-  });
+  // Another order of the same jobs needs no request: the jobs are sorted below.
+  const loaded = useData(
+    async (abort) => ({asked: shown_ids.length, jobs: await load(shown_ids, abort, kept.current)}),
+    [[...shown_ids].sort()],
+    {match: (change) => shown_ids.includes(change.id), every: 5000, interval: 1500, keep: true},
+  );
   const only = query_value('all') !== 'yes';
-  const all = loaded.data ?? [];
+  const asked = loaded.data?.asked ?? 0;
+  const all = loaded.data?.jobs ?? [];
   const metrics = [...new Set(all.flatMap((each) => each.series.map((one) => one.metric)))].sort(
     (a, b) =>
       Number(a.includes('_bytes') || a.includes('percent')) - Number(b.includes('_bytes') || b.includes('percent')) ||
@@ -106,15 +108,15 @@ export function Comparison({
   if (!loaded.data) return loaded.error ? <ErrorNote error={loaded.error} /> : <Waiting />;
   return (
     <div class="stack">
+      <ErrorNote error={loaded.error} />
       {ids.length > kMost && (
         <div class="note warn">
           The first {kMost} of {ids.length} jobs are compared.
         </div>
       )}
-      {all.length < shown_ids.length && (
+      {all.length < asked && (
         <div class="note warn">
-          {shown_ids.length - all.length} of {shown_ids.length} jobs could not be loaded: they were deleted, or you may
-          not see them.
+          {asked - all.length} of {asked} jobs could not be loaded: they were deleted, or you may not see them.
         </div>
       )}
       <div class="filters">

@@ -12,6 +12,7 @@ import {ActionDialog, type Action} from '../ui/job_actions';
 import {ErrorNote, Link, Page, toast, useSize} from '../ui/parts';
 import {JobPage} from './job/job';
 import {JobRows, page_of, type JobRow} from './job_rows';
+import {useMayChange} from './rights';
 import {Filters, server_query} from './job_filters';
 import {kColumns} from './job_columns';
 
@@ -23,6 +24,14 @@ export function Jobs({parts}: {parts: string[]}) {
 const kRow = 32;
 /** The rows above and below the view that are laid out, too. */
 const kMargin = 6;
+
+const kBulkActions: [Action, string][] = [
+  ['stop', 'Stop'],
+  ['suspend', 'Suspend'],
+  ['resume', 'Resume'],
+  ['rerun', 'Rerun'],
+  ['delete', 'Delete'],
+];
 
 function JobList() {
   const query = place.value.query;
@@ -180,14 +189,21 @@ function JobList() {
       element.querySelector<HTMLElement>(`[data-id="${CSS.escape(row.id)}"] a`)?.focus({preventScroll: true}),
     );
   };
+  const chosen = [...selected.value.values()];
+  const shown_projects = [...chosen, ...page].flatMap((row) => row?.project ?? []);
+  const may_change = useMayChange([...new Set(shown_projects)]);
+  const may_change_now = useRef(may_change);
+  may_change_now.current = may_change;
   const current = () => rows.at(rows.index_of(at.value));
   const act = (what: Action) => {
-    if (!selected.value.size) {
-      const row = current();
-      if (!row) return;
-      selected.value = new Map([[row.id, row]]);
-    }
-    action.value = what;
+    const row = selected.value.size ? undefined : current();
+    const jobs = row ? new Map([[row.id, row]]) : selected.value;
+    if (!jobs.size) return;
+    const projects = [...jobs.values()].map((job) => job.project);
+    if (projects.some((project) => may_change_now.current(project))) {
+      selected.value = jobs;
+      action.value = what;
+    } else toast(`This action needs the role member in project ${projects[0]}`, 'error');
   };
   useShortcuts(
     [
@@ -221,7 +237,6 @@ function JobList() {
     [rows],
   );
 
-  const chosen = [...selected.value.values()];
   const in_view = page.filter((row): row is JobRow => !!row);
   const all_selected = in_view.length > 0 && in_view.every((row) => selected.value.has(row.id));
   return (
@@ -248,42 +263,18 @@ function JobList() {
           {chosen.length > 0 && (
             <div class="row" role="group" aria-label="Selected jobs">
               <strong>{chosen.length} selected</strong>
-              <button
-                onClick={() => {
-                  action.value = 'stop';
-                }}
-              >
-                Stop
-              </button>
-              <button
-                onClick={() => {
-                  action.value = 'suspend';
-                }}
-              >
-                Suspend
-              </button>
-              <button
-                onClick={() => {
-                  action.value = 'resume';
-                }}
-              >
-                Resume
-              </button>
-              <button
-                onClick={() => {
-                  action.value = 'rerun';
-                }}
-              >
-                Rerun
-              </button>
-              <button
-                class="danger"
-                onClick={() => {
-                  action.value = 'delete';
-                }}
-              >
-                Delete
-              </button>
+              {chosen.some((row) => may_change(row.project)) &&
+                kBulkActions.map(([what, verb]) => (
+                  <button
+                    key={what}
+                    class={what === 'delete' ? 'danger' : ''}
+                    onClick={() => {
+                      action.value = what;
+                    }}
+                  >
+                    {verb}
+                  </button>
+                ))}
               {chosen.length > 1 && chosen.length <= 50 && (
                 <Link class="button" to={to(['compare'], {jobs: chosen.map((row) => row.id).join(',')})}>
                   Compare

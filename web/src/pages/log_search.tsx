@@ -8,6 +8,7 @@ import type {LogHits, LogSearchProgress, Projects} from '../api/types';
 import {count_text} from '../app/format';
 import {query_value, set_query, to} from '../app/router';
 import {AnsiText, is_dark} from '../ui/ansi_text';
+import {useMark} from '../ui/mark';
 import {Card, ErrorNote, Link, Page, Phase, Time, useData} from '../ui/parts';
 import {DelayedInput} from './delayed_input';
 import type {JobRow} from './job_rows';
@@ -132,12 +133,7 @@ function progress_text({progress, end, fault}: State, jobs: number): string {
 
 function JobHits({found: {row, records, more}, pattern}: {found: Found; pattern: string}) {
   const log = to(['jobs', row.id, 'logs'], {grep: pattern});
-  let mark: RegExp | null = null;
-  try {
-    mark = new RegExp(pattern, 'g');
-  } catch {
-    // The server reports a pattern that is not valid.
-  }
+  const mark = useMark(pattern);
   const dark = is_dark();
   const title = (
     <>

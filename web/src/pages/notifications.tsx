@@ -14,7 +14,7 @@ import type {
 import {span_text} from '../app/format';
 import {visible_text} from '../ui/ansi';
 import {ConfirmDialog, SecretDialog} from '../ui/dialogs';
-import {Card, ErrorNote, Link, Time, Waiting, error_text, toast, useData} from '../ui/parts';
+import {Card, ErrorNote, Link, Time, Waiting, error_text, toast, useBusy, useData} from '../ui/parts';
 import {to} from '../app/router';
 
 const kHappenings: [Happening, string][] = [
@@ -255,8 +255,8 @@ function NewAddress({project, done}: {project: string; done: (made: KeyedSubscri
   const with_lines = useSignal(false);
   const members = useSignal(false);
   const fault = useSignal<unknown>(null);
-  const submit = async (event: Event) => {
-    event.preventDefault();
+  const {busy, run} = useBusy();
+  const add = async () => {
     try {
       const made = await change<KeyedSubscription>('POST', project_path(project, '/notifications'), {
         url: url.value.trim(),
@@ -278,7 +278,8 @@ function NewAddress({project, done}: {project: string; done: (made: KeyedSubscri
       <form
         class="stack tight"
         onSubmit={(event) => {
-          void submit(event);
+          event.preventDefault();
+          void run(add);
         }}
       >
         <div class="fields">
@@ -344,7 +345,7 @@ function NewAddress({project, done}: {project: string; done: (made: KeyedSubscri
         </label>
         <ErrorNote error={fault.value} />
         <div>
-          <button class="primary" disabled={!url.value.trim() || on.value.length === 0}>
+          <button class="primary" disabled={busy || !url.value.trim() || on.value.length === 0}>
             Add
           </button>
         </div>
@@ -370,15 +371,17 @@ function Undelivered({project, admin}: {project: string; admin: boolean}) {
     match: () => false,
   });
   const list = loaded.data?.deliveries ?? [];
-  const retry = async (ids: string[]) => {
-    try {
-      const {retried} = await change<Retried>('POST', project_path(project, '/dead-letters/retry'), {ids});
-      toast(`${retried} ${retried === 1 ? 'notification is' : 'notifications are'} sent again`);
-      loaded.reload();
-    } catch (fault) {
-      toast(error_text(fault), 'error');
-    }
-  };
+  const {busy, run} = useBusy();
+  const retry = (ids: string[]) =>
+    run(async () => {
+      try {
+        const {retried} = await change<Retried>('POST', project_path(project, '/dead-letters/retry'), {ids});
+        toast(`${retried} ${retried === 1 ? 'notification is' : 'notifications are'} sent again`);
+        loaded.reload();
+      } catch (fault) {
+        toast(error_text(fault), 'error');
+      }
+    });
   return (
     <Card
       title="Not delivered"
@@ -387,6 +390,7 @@ function Undelivered({project, admin}: {project: string; admin: boolean}) {
         admin &&
         list.length > 0 && (
           <button
+            disabled={busy}
             onClick={() => {
               void retry([]);
             }}
@@ -439,6 +443,7 @@ function Undelivered({project, admin}: {project: string; admin: boolean}) {
                   {admin && (
                     <td>
                       <button
+                        disabled={busy}
                         aria-label={`Send ${each.event} of ${each.job} again`}
                         onClick={() => {
                           void retry([each.id]);

@@ -283,7 +283,7 @@ function NewProject({projects, close}: {projects: string[]; close: () => void}) 
     await change('POST', '/v1/projects', {
       name: name.value.trim(),
       parent: parent.value,
-      quota: {deserved: {gpus: Number(gpus.value)}},
+      quota: {deserved: {gpus: gpus.value.trim() === '' ? null : Number(gpus.value)}},
     });
     anything_changed();
     close();
@@ -297,7 +297,11 @@ function NewProject({projects, close}: {projects: string[]; close: () => void}) 
         value={parent}
         choices={[['', 'none'], ...projects.map((each): [string, string] => [each, each])]}
       />
-      <TextField label="GPU quota" value={gpus} type="number" min="0" step="any" />
+      <TextField label="GPU quota" value={gpus} type="number" min="0" step="any" placeholder="unlimited" />
+      <p class="muted small">
+        Quota: the amount that the project can always claim. An empty amount means unlimited. The CPUs and the memory of
+        a new project are unlimited.
+      </p>
     </FormDialog>
   );
 }

@@ -5,6 +5,7 @@ import {utc} from '../app/format';
 import {concerns} from '../app/live';
 import {to} from '../app/router';
 import {Card, Link, Page, Time, Waiting, useData} from '../ui/parts';
+import {useMayChange} from './rights';
 import {AllObjects, ConfirmButton, LoadFault, useAct} from './groups';
 
 export function Schedules({parts}: {parts: string[]}) {
@@ -18,6 +19,8 @@ function SchedulePage({id}: {id: string}) {
   });
   const {act, busy} = useAct('schedules', id, loaded.reload);
   const schedule = loaded.data;
+  const project = schedule?.spec.project ?? 'default';
+  const may_change = useMayChange(schedule ? [project] : [])(project);
   if (!schedule)
     return loaded.error ? (
       <LoadFault what="schedule" error={loaded.error} again={loaded.reload} />
@@ -35,41 +38,43 @@ function SchedulePage({id}: {id: string}) {
         </Link>
       }
       actions={
-        <>
-          <button
-            disabled={busy}
-            onClick={() => {
-              void act('POST', 'run', `Started a run of ${schedule.spec.name}`);
-            }}
-          >
-            Run now
-          </button>
-          {schedule.paused ? (
+        may_change && (
+          <>
             <button
               disabled={busy}
               onClick={() => {
-                void act('POST', 'resume', `Resumed ${schedule.spec.name}`);
+                void act('POST', 'run', `Started a run of ${schedule.spec.name}`);
               }}
             >
-              Resume
+              Run now
             </button>
-          ) : (
-            <button
-              disabled={busy}
-              onClick={() => {
-                void act('POST', 'pause', `Paused ${schedule.spec.name}`);
-              }}
-            >
-              Pause
-            </button>
-          )}
-          <ConfirmButton
-            verb="Delete"
-            name={schedule.spec.name}
-            effect="No further runs start. The jobs of past runs stay."
-            act={() => act('DELETE', '', `Deleted ${schedule.spec.name}`)}
-          />
-        </>
+            {schedule.paused ? (
+              <button
+                disabled={busy}
+                onClick={() => {
+                  void act('POST', 'resume', `Resumed ${schedule.spec.name}`);
+                }}
+              >
+                Resume
+              </button>
+            ) : (
+              <button
+                disabled={busy}
+                onClick={() => {
+                  void act('POST', 'pause', `Paused ${schedule.spec.name}`);
+                }}
+              >
+                Pause
+              </button>
+            )}
+            <ConfirmButton
+              verb="Delete"
+              name={schedule.spec.name}
+              effect="No further runs start. The jobs of past runs stay."
+              act={() => act('DELETE', '', `Deleted ${schedule.spec.name}`)}
+            />
+          </>
+        )
       }
     >
       {schedule.problem && <div class="note error">{schedule.problem}</div>}

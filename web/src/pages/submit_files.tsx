@@ -12,12 +12,16 @@ export function Files() {
   const fault = useSignal<unknown>(null);
   const busy = useSignal(false);
   const input = useRef<HTMLInputElement>(null);
+  /** The number of choices of the user. Only the files of the last choice count, also if others are read later. */
+  const turn = useRef(0);
   const take = async (read: () => Promise<Dropped[]>) => {
+    const mine = ++turn.current;
     busy.value = true;
     fault.value = null;
     try {
       const all = await read();
       const files = await without_ignored(all);
+      if (mine !== turn.current) return;
       if (!files.length)
         throw new Error(
           all.length
@@ -26,9 +30,9 @@ export function Files() {
         );
       dropped.value = {files, left_out: all.length - files.length, target: dropped.value?.target ?? '/workspace'};
     } catch (problem) {
-      fault.value = problem;
+      if (mine === turn.current) fault.value = problem;
     } finally {
-      busy.value = false;
+      if (mine === turn.current) busy.value = false;
     }
   };
   const now = dropped.value;
@@ -75,6 +79,8 @@ export function Files() {
               <button
                 type="button"
                 onClick={() => {
+                  turn.current++;
+                  busy.value = false;
                   dropped.value = null;
                 }}
               >
@@ -101,6 +107,8 @@ export function Files() {
                 {...{webkitdirectory: true}}
                 onChange={(event) => {
                   const files = [...(event.currentTarget.files ?? [])];
+                  // A browser reports no change if the same folder is chosen again.
+                  event.currentTarget.value = '';
                   void take(async () =>
                     files.map((file) => ({
                       path: file.webkitRelativePath

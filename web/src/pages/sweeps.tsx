@@ -8,6 +8,7 @@ import {flat} from '../app/spec_text';
 import {visible_text} from '../ui/ansi';
 import {Card, Link, Page, Phase, Waiting, useData, useFirst} from '../ui/parts';
 import {Comparison} from './comparison';
+import {useMayChange} from './rights';
 import {AllObjects, ConfirmButton, LoadFault, useAct} from './groups';
 
 export function Sweeps({parts}: {parts: string[]}) {
@@ -22,6 +23,8 @@ function SweepPage({id}: {id: string}) {
   });
   const {act, busy} = useAct('sweeps', id, loaded.reload);
   const sweep = loaded.data;
+  const project = sweep?.project ?? '';
+  const may_change = useMayChange(sweep ? [project] : [])(project);
   const trials = sweep?.trials ?? [];
   const listed = useFirst(trials, 300);
   if (!sweep)
@@ -44,9 +47,9 @@ function SweepPage({id}: {id: string}) {
         </Link>
       }
       actions={
-        <>
-          {running && (
-            <>
+        may_change && (
+          <>
+            {running && (
               <button
                 disabled={busy}
                 onClick={() => {
@@ -55,33 +58,35 @@ function SweepPage({id}: {id: string}) {
               >
                 Pause
               </button>
+            )}
+            {!sweep.ended && (
               <ConfirmButton
                 verb="Stop"
                 name={sweep.name}
                 effect="No further trials start. Running trials get SIGTERM, then SIGKILL after the grace period."
                 act={() => act('POST', 'stop', `Stopping ${sweep.name}`)}
               />
-            </>
-          )}
-          {sweep.ended && (
-            <ConfirmButton
-              verb="Delete"
-              name={sweep.name}
-              effect="The sweep and the jobs of its trials, with their logs, metrics and artifacts, are deleted permanently."
-              act={() => act('DELETE', '', `Deleted ${sweep.name}`)}
-            />
-          )}
-          {sweep.phase === 'Paused' && (
-            <button
-              disabled={busy}
-              onClick={() => {
-                void act('POST', 'resume', `Resumed ${sweep.name}`);
-              }}
-            >
-              Resume
-            </button>
-          )}
-        </>
+            )}
+            {sweep.ended && (
+              <ConfirmButton
+                verb="Delete"
+                name={sweep.name}
+                effect="The sweep and the jobs of its trials, with their logs, metrics and artifacts, are deleted permanently."
+                act={() => act('DELETE', '', `Deleted ${sweep.name}`)}
+              />
+            )}
+            {sweep.phase === 'Paused' && (
+              <button
+                disabled={busy}
+                onClick={() => {
+                  void act('POST', 'resume', `Resumed ${sweep.name}`);
+                }}
+              >
+                Resume
+              </button>
+            )}
+          </>
+        )
       }
     >
       <div class="row">

@@ -6,7 +6,7 @@ import {text_of} from '../app/format';
 import {is_server_admin, is_server_viewer, me} from '../app/session';
 import {visible_text} from '../ui/ansi';
 import {ChoiceField, ConfirmDialog, FormDialog, SecretDialog, TextField} from '../ui/dialogs';
-import {Card, ErrorNote, Page, Time, Waiting, error_text, toast, useData} from '../ui/parts';
+import {Card, ErrorNote, Page, Time, Waiting, error_text, toast, useBusy, useData} from '../ui/parts';
 
 export function Tokens(_: {parts: string[]}) {
   const secret = useSignal<{title: string; text: string} | null>(null);
@@ -202,8 +202,9 @@ function UserCard({show}: {show: Show}) {
   const loaded = useData((signal) => get<Users>('/v1/users', {}, signal), [], {every: 60000, match: () => false});
   const name = useSignal('');
   const fault = useSignal<unknown>(null);
-  const add = async (event: Event) => {
-    event.preventDefault();
+  const adding = useBusy();
+  const changing = useBusy();
+  const add = async () => {
     try {
       const answer = await change<NewUser>('POST', '/v1/users', {name: name.value.trim()});
       name.value = '';
@@ -214,16 +215,17 @@ function UserCard({show}: {show: Show}) {
       fault.value = problem;
     }
   };
-  const act = async (method: string, path: string, body: unknown, done: string) => {
-    try {
-      const answer = await change<{text?: string} | undefined>(method, path, body);
-      if (answer?.text) show('The invitation', answer.text);
-      else toast(done);
-      loaded.reload();
-    } catch (problem) {
-      toast(error_text(problem), 'error');
-    }
-  };
+  const act = (method: string, path: string, body: unknown, done: string) =>
+    changing.run(async () => {
+      try {
+        const answer = await change<{text?: string} | undefined>(method, path, body);
+        if (answer?.text) show('The invitation', answer.text);
+        else toast(done);
+        loaded.reload();
+      } catch (problem) {
+        toast(error_text(problem), 'error');
+      }
+    });
   return (
     <Card
       title="Users"
@@ -233,7 +235,8 @@ function UserCard({show}: {show: Show}) {
           <form
             class="row"
             onSubmit={(event) => {
-              void add(event);
+              event.preventDefault();
+              void adding.run(add);
             }}
           >
             <label>
@@ -246,7 +249,7 @@ function UserCard({show}: {show: Show}) {
                 }}
               />
             </label>
-            <button disabled={!name.value.trim()}>Invite</button>
+            <button disabled={adding.busy || !name.value.trim()}>Invite</button>
           </form>
         )
       }
@@ -290,6 +293,7 @@ function UserCard({show}: {show: Show}) {
                     {is_admin && (
                       <td class="row">
                         <button
+                          disabled={changing.busy}
                           onClick={() => {
                             void act(
                               'PATCH',
@@ -302,6 +306,7 @@ function UserCard({show}: {show: Show}) {
                           {user.disabled ? 'Enable' : 'Disable'}
                         </button>
                         <button
+                          disabled={changing.busy}
                           onClick={() => {
                             void act('POST', `${path}/invitation`, undefined, '');
                           }}

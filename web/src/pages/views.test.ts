@@ -17,6 +17,7 @@ import {
   start_session,
   use_code_of_address,
 } from '../app/session';
+import {start_shortcuts} from '../app/shortcuts';
 import {parse_yaml} from '../app/spec_text';
 import {kSilence} from '../app/stream';
 import {ConfirmDialog} from '../ui/dialogs';
@@ -34,6 +35,8 @@ import {LogSearch} from './log_search';
 import {Notifications} from './notifications';
 import {Overview} from './overview';
 import {MemberCard, SecretCard} from './project_members';
+import {Quota} from './project_quota';
+import {Projects} from './projects';
 import {Schedules} from './schedules';
 import {Submit} from './submit';
 import {dropped} from './submit_files';
@@ -453,6 +456,168 @@ test('the best trials of a sweep lead to their jobs and are compared, however ma
   expect(list_requests()).toEqual([]);
 });
 
+test('the comparison of a running sweep stays while the order of its trials changes and while trials are added', async () => {
+  const {Sweeps} = await import('./sweeps');
+  const trial = (number: number) => ({number, values: {}, phase: 'Running', steps: 1, job: `id-${number}`});
+  let trials = [trial(1), trial(2)];
+  let held: (() => Answer) | undefined;
+  answer = ({path}) => {
+    if (path === '/v1/sweeps/s')
+      return json({id: 's', name: 'lr', project: 'p', phase: 'Running', metric: 'loss', goal: 'minimize', trials});
+    if (held) return held();
+    const [, id, metrics] = /^\/v1\/jobs\/([^/]*)(\/metrics)?$/.exec(path) ?? [];
+    if (metrics) return json({series: []});
+    return json({id, phase: 'Running', spec: {name: `lr-${id}`, command: ['true']}, tasks: []});
+  };
+  await show(() => h(Sweeps, {parts: ['s']}), '/sweeps/s');
+  const choice = root.querySelector('.filters select');
+  expect(choice).not.toBeNull();
+  const order = () => [...root.querySelectorAll('tbody')][0]!.textContent!.replaceAll('Running', ' ').trim();
+  const before = order();
+  held = () => new Promise(() => {});
+  for (const next of [
+    [trial(2), trial(1)],
+    [trial(2), trial(1), trial(3)],
+  ]) {
+    trials = next;
+    await row_event(row('s', 'sweep'));
+    await wait(2000);
+    expect(order()).not.toBe(before);
+    expect(root.querySelector('.filters select')).toBe(choice);
+    expect(text()).toContain('None of these jobs has reported');
+    expect(text()).not.toContain('could not be loaded');
+    expect(text()).not.toContain('Loading…');
+  }
+  held = () => json({detail: 'the database is not available'}, 500);
+  trials = [trial(1), trial(2), trial(3), trial(4)];
+  await row_event(row('s', 'sweep'));
+  await wait(2000);
+  await wait(50);
+  expect(root.querySelector('.filters select')).toBe(choice);
+  expect(root.querySelector('[role=alert]')!.textContent).toContain('the database is not available');
+});
+
+// --- what the roles of the user allow
+
+test('a viewer of a project sees no buttons that need the role member, and a role in a project above counts', async () => {
+  const {Sweeps} = await import('./sweeps');
+  const spec = {name: 'x', command: ['true'], folder: '/', cron: '@daily', project: 'p'};
+  const counts = {queued: 0, starting: 0, running: 1, succeeded: 0, failed: 1, stopped: 0};
+  const tasks = [{name: 'main', phase: 'Running', devices: []}];
+  const job = {
+    spec,
+    tasks,
+    phase: 'Running',
+    owner: 'ada',
+    submitted: '',
+    labels: {},
+    events: [],
+    avoided_nodes: [],
+    reason: '',
+    reason_details: [],
+  };
+  const projects = [
+    {name: 'above', parent: '', sequence: 1, status: {deserved: {gpus: 0}, allocated: {gpus: 0}}},
+    {name: 'p', parent: 'above', sequence: 2, status: {deserved: {gpus: 0}, allocated: {gpus: 0}}},
+  ];
+  const views: [ComponentType, object, string[]][] = [
+    [() => h(JobPage, {id: 'o', tab: 'summary'}), job, ['Stop', 'Suspend', 'Rerun', 'Set']],
+    [() => h(JobPage, {id: 'o', tab: 'shell'}), job, ['Stop', 'Open a shell']],
+    [() => h(Arrays, {parts: ['o']}), {spec, phase: 'Running', counts}, ['Stop', 'Suspend', 'Rerun failed']],
+    [
+      () => h(Sweeps, {parts: ['o']}),
+      {name: 'x', project: 'p', phase: 'Running', goal: '', trials: []},
+      ['Pause', 'Stop'],
+    ],
+    [() => h(Schedules, {parts: ['o']}), {spec, owner: 'ada'}, ['Run now', 'Pause', 'Delete']],
+  ];
+  for (const [server_role, roles, allowed] of [
+    ['none', {p: 'viewer'}, false],
+    ['viewer', {}, false],
+    ['none', {p: 'member'}, true],
+    ['none', {above: 'member', p: 'viewer'}, true],
+    ['member', {}, true],
+  ] as const) {
+    me.value = {...user('ben'), server_role, projects: roles} as never;
+    for (const [view, object, labels] of views) {
+      answer = ({path}) =>
+        path === '/v1/projects' ? json({projects}) : path === '/v1/list' ? list() : json({id: 'o', ...object});
+      await show(view as never, '/jobs/o');
+      for (const label of labels) expect([label, !!button(label)]).toEqual([label, allowed]);
+      await act(() => render(null, root));
+    }
+  }
+});
+
+test('the actions on selected jobs need the role member in the project of one of them', async () => {
+  lay_out(1400);
+  answer = ({path}) => (path === '/v1/list' ? list({...row('a'), project: 'own'}, row('b')) : json({projects: []}));
+  me.value = {...user('ben'), projects: {own: 'member', p: 'viewer'}} as never;
+  await show(Jobs, '/jobs');
+  await tick('b');
+  for (const label of ['Stop', 'Suspend', 'Resume', 'Rerun', 'Delete']) expect(button(label)).toBeUndefined();
+  await tick('a');
+  for (const label of ['Stop', 'Suspend', 'Resume', 'Rerun', 'Delete']) expect(button(label)).toBeDefined();
+});
+
+test('a shortcut that needs the role member selects no job of a viewer', async () => {
+  lay_out(1400);
+  start_shortcuts();
+  answer = ({path}) => (path === '/v1/list' ? list({...row('a'), project: 'own'}, row('b')) : json({projects: []}));
+  me.value = {...user('ben'), projects: {own: 'member', p: 'viewer'}} as never;
+  await show(Jobs, '/jobs');
+  const stop = async (id: string) => {
+    await act(() => {
+      root.querySelector<HTMLElement>(`[data-id="${id}"] a`)!.focus();
+      document.dispatchEvent(new KeyboardEvent('keydown', {key: 's'}));
+    });
+  };
+  await stop('b');
+  expect(ticked()).toEqual([]);
+  expect(dialog()).toBeNull();
+  await stop('a');
+  expect(ticked()).toEqual(['a']);
+  expect(dialog()!.textContent).toContain('Stop job name-a?');
+  await until_toasts_end();
+});
+
+test('a job or an array that is being stopped can be killed', async () => {
+  const spec = {name: 'x', command: ['true'], folder: '/', project: 'p'};
+  const counts = {queued: 0, starting: 0, running: 1, succeeded: 0, failed: 0, stopped: 0};
+  const common = {id: 'o', spec, phase: 'Running', stop_requested: true};
+  for (const [object_name, view, object] of [
+    ['job', () => h(JobPage, {id: 'o', tab: ''}), {...common, tasks: [], labels: {}, submitted: ''}],
+    ['array', () => h(Arrays, {parts: ['o']}), {...common, counts}],
+  ] as const) {
+    answer = ({method, path}) => (method === 'POST' ? json({}) : path === '/v1/list' ? list() : json(object));
+    await show(view, '/jobs/o');
+    expect(button('Stop')).toBeUndefined();
+    await act(() => button('Kill').click());
+    expect(dialog()!.textContent).toContain(`This ${object_name} is already being stopped.`);
+    expect(dialog()!.querySelector('input')!.checked).toBe(true);
+    await act(() => dialog()!.querySelector<HTMLButtonElement>('.danger')!.click());
+    await wait(50);
+    const sent = asked.filter(({method}) => method === 'POST').at(-1)!;
+    expect([sent.path, sent.query.get('now')]).toEqual([`/v1/${object_name}s/o/stop`, 'true']);
+    await act(() => render(null, root));
+  }
+  await until_toasts_end();
+});
+
+test('a paused sweep can be resumed or stopped, and an ended one deleted', async () => {
+  const {Sweeps} = await import('./sweeps');
+  for (const [phase, ended, labels] of [
+    ['Running', undefined, ['Pause', 'Stop']],
+    ['Paused', undefined, ['Stop', 'Resume']],
+    ['Stopped', '2026-11-30T11:00:00Z', ['Delete']],
+  ] as const) {
+    answer = () => json({id: 's', name: 'lr', project: 'p', phase, ended, goal: 'minimize', trials: []});
+    await show(() => h(Sweeps, {parts: ['s']}), '/sweeps/s');
+    expect([...root.querySelectorAll('.page-head button')].map((each) => each.textContent)).toEqual([...labels]);
+    await act(() => render(null, root));
+  }
+});
+
 // --- the overview
 
 function cluster(request: Asked): Answer {
@@ -649,6 +814,49 @@ test('the view of a log is not moved by the lines that were dropped before a new
   await wait(200);
   expect(text()).toContain('2 lines match');
   expect(log.scrollTop).toBe(100);
+});
+
+/** A stream whose events the test sends. */
+function sending(): {answer: Response; send: (...events: [string, unknown][]) => Promise<void>} {
+  let send: (text: string) => void = () => {};
+  const body = new ReadableStream({
+    start: (controller) => {
+      send = (text) => controller.enqueue(new TextEncoder().encode(text));
+    },
+  });
+  return {
+    answer: new Response(body),
+    send: async (...events) => {
+      send(events.map(event_text).join(''));
+      await wait(200);
+    },
+  };
+}
+
+test('the time of a line that matches leads to the lines around it, where the view stays', async () => {
+  const at = (second: number) => `2026-11-30T11:00:${String(second).padStart(2, '0')}.000000001Z`;
+  const timed = (second: number): [string, unknown] => {
+    const [event, data] = line(second);
+    return [event, {...(data as object), time: at(second)}];
+  };
+  await show_logs('?grep=ERROR&level=info', () => stream(timed(30)));
+  const link = root.querySelector('.line a.at')!.getAttribute('href')!;
+  const around = sending();
+  answer = () => around.answer;
+  await act(() => navigate(link.slice('/ui'.length)));
+  await wait(200);
+  const sent = asked.at(-1)!.query;
+  expect(sent.get('since')).toBe('2026-11-30T11:00:27.000Z');
+  expect(sent.get('grep')).toBeNull();
+
+  await around.send(...Array.from({length: 20}, (_, i) => timed(20 + i)));
+  const log = root.querySelector('.log')!;
+  const place = (10 - 4) * 18;
+  expect(log.scrollTop).toBe(place);
+  await around.send(timed(50));
+  await around.send(timed(51));
+  expect(log.scrollTop).toBe(place);
+  expect(button('Follow').getAttribute('aria-pressed')).toBe('false');
 });
 
 test('a search of a long log shows that it is searching, not that no line matches', async () => {
@@ -952,6 +1160,47 @@ test('an upload goes on while the user visits other pages, and its end changes n
   expect(field('Name').value).toBe('next');
   await act(() => button('Start over').click());
   await wait(20_000);
+});
+
+/** Chooses a folder with one file, whose text is read when the test allows it. */
+async function choose_folder(name: string, text: () => Promise<string>): Promise<HTMLInputElement> {
+  const input = root.querySelector<HTMLInputElement>('input[type=file]')!;
+  const chosen = [{name, webkitRelativePath: `${name}/.gitignore`, size: 1, text}];
+  vi.spyOn(input, 'files', 'get').mockReturnValue(chosen as never);
+  await act(() => {
+    input.dispatchEvent(new Event('change', {bubbles: true}));
+  });
+  return input;
+}
+
+test('of two folders that are being read, the last one that was chosen is sent', async () => {
+  answer = form();
+  await draft_job('a');
+  let read_first: (text: string) => void = () => {};
+  await choose_folder('first', () => new Promise((resolve) => (read_first = resolve)));
+  await choose_folder('second', () => Promise.resolve(''));
+  await wait();
+  const sent = () => dropped.value?.files.map(({file}) => file.name);
+  expect(sent()).toEqual(['second']);
+  await act(() => read_first(''));
+  await wait();
+  expect(sent()).toEqual(['second']);
+  await act(() => button('Start over').click());
+});
+
+test('a folder that could not be read can be chosen again', async () => {
+  answer = form();
+  await draft_job('a');
+  await act(() => {
+    dropped.value = null;
+  });
+  const input = root.querySelector<HTMLInputElement>('input[type=file]')!;
+  const reset = vi.spyOn(input, 'value', 'set');
+  await choose_folder('first', () => Promise.reject(new Error('the disk has failed')));
+  await wait();
+  expect(text()).toContain('the disk has failed');
+  expect(reset).toHaveBeenCalledWith('');
+  await act(() => button('Start over').click());
 });
 
 /** Shows an empty form, and types the name of a job. */
@@ -1322,6 +1571,108 @@ test('the form of a new member or secret is cleared only when its own request su
   await until_toasts_end();
 });
 
+const quota_of = (gpus: number | null, cpus: number | null = null) => {
+  const none = {gpus: 0, cpus: 0, memory_bytes: 0};
+  return {
+    name: 'p',
+    parent: '',
+    sequence: 1,
+    priority: 0,
+    quota: {
+      deserved: {gpus, cpus, memory_bytes: null},
+      limit: {gpus: null, cpus: null, memory_bytes: null},
+      weight: 1,
+    },
+    status: {allocated: none, requested: none, fair_share: none, deserved: none, running: 0, waiting: 0},
+  };
+};
+const quota_field = (label: string) => root.querySelector<HTMLInputElement>(`input[aria-label="${label}"]`)!;
+let quota_project: object;
+const QuotaView = () => h(Quota, {project: quota_project as never, admin: true});
+const show_quota = (project: object) => {
+  quota_project = project;
+  return show(QuotaView, '/projects/p');
+};
+
+test('the form of a quota shows the saved values before the list has them, and is no change of another user', async () => {
+  answer = () => json(quota_of(4));
+  await show_quota(quota_of(2));
+  await type(quota_field('GPU quota'), '4');
+  await act(() => button('Save').click());
+  await wait(50);
+  expect(asked.at(-1)!.body).toEqual({quota: {deserved: {gpus: 4}}});
+  expect(quota_field('GPU quota').value).toBe('4');
+  await type(quota_field('CPU quota'), '8');
+  // The list that was requested before, and the list after the change.
+  for (const listed of [2, 4]) {
+    await show_quota(quota_of(listed));
+    expect(quota_field('GPU quota').value).toBe('4');
+    expect(text()).not.toContain('Another user has changed');
+  }
+  // A change of another user back to the former value.
+  await show_quota(quota_of(2));
+  expect(text()).toContain('Another user has changed');
+  await act(() => button('Discard').click());
+  expect(quota_field('GPU quota').value).toBe('2');
+  await until_toasts_end();
+});
+
+test('what the user types while a quota is being saved is kept, and a double click saves it once', async () => {
+  const patch = later();
+  answer = () => patch.answer;
+  await show_quota(quota_of(2));
+  await type(quota_field('GPU quota'), '4');
+  await act(() => button('Save').click());
+  await act(() => button('Save').click());
+  await type(quota_field('CPU quota'), '8');
+  await patch.give(json(quota_of(4)));
+  expect(asked.length).toBe(1);
+  expect([quota_field('GPU quota').value, quota_field('CPU quota').value]).toEqual(['4', '8']);
+  answer = () => json(quota_of(4, 8));
+  await act(() => button('Save').click());
+  await wait(50);
+  expect(asked.at(-1)!.body).toEqual({quota: {deserved: {cpus: 8}}});
+  await until_toasts_end();
+});
+
+test('each field of a quota that is not valid shows its fault', async () => {
+  await show_quota(quota_of(2));
+  await type(quota_field('GPU quota'), 'many');
+  await type(quota_field('memory limit'), '-1');
+  const weight = root.querySelector<HTMLInputElement>('input[type=number]')!;
+  await type(weight, '');
+  await act(() => button('Save').click());
+  expect(asked).toEqual([]);
+  const fault = (input: HTMLInputElement) =>
+    input.getAttribute('aria-invalid') && document.getElementById(input.getAttribute('aria-describedby')!)!.textContent;
+  expect(fault(quota_field('GPU quota'))).toBe("'many' is not an amount of GPUs, such as 4 or 0.5");
+  expect(fault(quota_field('memory limit'))).toBe("'-1' is not an amount of memory, such as 64Gi");
+  expect(fault(weight)).toBe('the weight is missing: give a number');
+  expect(fault(quota_field('CPU quota'))).toBeNull();
+  await type(quota_field('GPU quota'), '4');
+  expect(fault(quota_field('GPU quota'))).toBeNull();
+  expect(fault(weight)).not.toBeNull();
+});
+
+test('an empty GPU quota of a new project means unlimited, as in the form of its quota', async () => {
+  answer = ({method}) => json(method === 'GET' ? {projects: []} : {});
+  me.value = {...user('ada'), server_role: 'admin'} as never;
+  await show(() => h(Projects, {parts: []}), '/projects');
+  for (const [typed, gpus] of [
+    ['', null],
+    ['2', 2],
+  ] as const) {
+    await act(() => button('New project').click());
+    expect(dialog()!.textContent).toContain('An empty amount means unlimited');
+    await type(field('Name'), 'q');
+    await type(field('GPU quota'), typed);
+    await act(() => button('Create').click());
+    await wait(50);
+    const sent = asked.filter(({method}) => method === 'POST').at(-1)!;
+    expect(sent.body).toEqual({name: 'q', parent: '', quota: {deserved: {gpus}}});
+  }
+});
+
 test('a double click submits one job', async () => {
   const spec = {name: 'x', command: ['true'], folder: '/', cron: '@daily', project: 'p'};
   const counts = {queued: 0, starting: 0, running: 0, succeeded: 0, failed: 1, stopped: 0};
@@ -1341,6 +1692,48 @@ test('a double click submits one job', async () => {
     expect(asked.filter(({method}) => method === 'POST').length).toBe(1);
     // After an error, the user may try again.
     await post.give(json({detail: 'not now'}, 409));
+    expect(button(label).disabled).toBe(false);
+    await act(() => render(null, root));
+  }
+  await until_toasts_end();
+});
+
+test('a double click sends one request: an address, an invitation, a second delivery', async () => {
+  const ben = {name: 'ben', server_role: 'none', projects: {}, disabled: false, created: '2026-11-30T11:00:00Z'};
+  const dead = {id: 'd', job: 'x', event: 'failed', attempts: 9, created: '2026-11-30T11:00:00Z', fault: 'refused'};
+  const lists: Record<string, unknown> = {
+    '/v1/tokens': {tokens: []},
+    '/v1/users': {users: [ben]},
+    '/v1/projects/p/notifications': {subscriptions: []},
+    '/v1/projects/p/dead-letters': {deliveries: [dead]},
+  };
+  const notifications = () => h(Notifications, {project: 'p', admin: true});
+  const users = () => h(Tokens, {parts: []});
+  me.value = {...user('ada'), server_role: 'admin'} as never;
+  for (const [label, view, typed] of [
+    ['Add', notifications, 'https://hooks'],
+    ['Send all again', notifications, ''],
+    ['Send again', notifications, ''],
+    ['Invite', users, 'eve'],
+    ['New invitation', users, ''],
+    ['Disable', users, ''],
+  ] as const) {
+    const change = later();
+    asked = [];
+    answer = ({method, path}) => (method === 'GET' ? json(lists[path]) : change.answer);
+    await show(view, '/tokens');
+    if (typed) await type(root.querySelector('form input')!, typed);
+    await act(() => button(label).click());
+    await act(() => button(label).click());
+    // As a second press of Enter in the field, which needs no button.
+    if (typed)
+      await act(() => {
+        root.querySelector('form')!.dispatchEvent(new Event('submit', {bubbles: true, cancelable: true}));
+      });
+    await wait(50);
+    expect([label, asked.filter(({method}) => method !== 'GET').length]).toEqual([label, 1]);
+    // After an error, the user may try again.
+    await change.give(json({detail: 'not now'}, 409));
     expect(button(label).disabled).toBe(false);
     await act(() => render(null, root));
   }

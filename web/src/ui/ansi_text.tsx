@@ -1,5 +1,6 @@
 // Shows a line of a log as text nodes. No part of the line is parsed as HTML.
 import {pieces_of, readable, type Piece} from './ansi';
+import {matches_in, type Mark} from './mark';
 
 /** Whether the page is shown in the dark theme. */
 export function is_dark(): boolean {
@@ -30,13 +31,14 @@ function look(piece: Piece, dark: boolean): {cls: string; style: Look} {
   if (typeof fg === 'string') style.color = readable(fg, dark);
   else if (fg !== undefined) cls.push(`f${fg}`);
   if (piece.bold) cls.push('bo');
+  if (piece.faint) cls.push('fa');
   if (piece.italic) cls.push('it');
   if (piece.underline) cls.push('un');
   if (piece.strike) cls.push('st');
   return {cls: cls.join(' '), style};
 }
 
-export function AnsiText({text, dark, mark}: {text: string; dark: boolean; mark?: RegExp | null}) {
+export function AnsiText({text, dark, mark}: {text: string; dark: boolean; mark?: Mark | null}) {
   const pieces = pieces_of(text);
   return (
     <bdi class="ansi">
@@ -46,6 +48,7 @@ export function AnsiText({text, dark, mark}: {text: string; dark: boolean; mark?
           piece.fg === undefined &&
           piece.bg === undefined &&
           !piece.bold &&
+          !piece.faint &&
           !piece.inverse &&
           !piece.italic &&
           !piece.underline &&
@@ -63,20 +66,14 @@ export function AnsiText({text, dark, mark}: {text: string; dark: boolean; mark?
   );
 }
 
-function marked(text: string, pattern: RegExp) {
+function marked(text: string, mark: Mark) {
   const out = [];
-  let begin = 0;
-  pattern.lastIndex = 0;
-  for (let found = pattern.exec(text); found; found = pattern.exec(text)) {
-    if (found[0] === '') {
-      pattern.lastIndex++;
-      continue;
-    }
-    if (found.index > begin) out.push(text.slice(begin, found.index));
-    out.push(<mark key={found.index}>{found[0]}</mark>);
-    begin = found.index + found[0].length;
-    if (out.length > 200) break;
+  let last = 0;
+  for (const [begin, end] of matches_in(text, mark)) {
+    if (begin > last) out.push(text.slice(last, begin));
+    out.push(<mark key={begin}>{text.slice(begin, end)}</mark>);
+    last = end;
   }
-  if (begin < text.length) out.push(text.slice(begin));
+  if (last < text.length) out.push(text.slice(last));
   return out;
 }

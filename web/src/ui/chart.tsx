@@ -95,7 +95,6 @@ export function Chart({
   time,
   height = 200,
   format = number_text,
-  log,
   x_label,
   bytes,
   from_zero,
@@ -107,7 +106,6 @@ export function Chart({
   time: boolean;
   height?: number;
   format?: (v: number | null | undefined) => string;
-  log?: boolean;
   x_label?: string;
 }) {
   const ref = useRef<HTMLDivElement>(null);
@@ -137,11 +135,9 @@ export function Chart({
       cursor: {points: {size: 6}, drag: {x: true, y: false}, sync: {key: 'charts'}},
       scales: {
         x: {time},
-        y: log
-          ? {distr: 3}
-          : from_zero
-            ? {range: (_, low_value, high_value) => [Math.min(0, low_value ?? 0), (high_value || 1) * 1.08]}
-            : {},
+        y: from_zero
+          ? {range: (_, low_value, high_value) => [Math.min(0, low_value ?? 0), (high_value || 1) * 1.08]}
+          : {},
       },
       // uPlot calls this after a zoom or a double click, here or on another chart of the page, and after new data.
       hooks: {
@@ -195,7 +191,7 @@ export function Chart({
       made.destroy();
       plot.current = null;
     };
-  }, [shape, width > 0, height, in_utc, theme, log, time]);
+  }, [shape, width > 0, height, in_utc, theme, time]);
   useEffect(() => {
     if (width >= 50) plot.current?.setSize({width, height});
   }, [width, height]);

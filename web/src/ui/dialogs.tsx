@@ -3,7 +3,7 @@
 import {useSignal, type Signal} from '@preact/signals';
 import type {ComponentChildren} from 'preact';
 import {useEffect, useId, useRef} from 'preact/hooks';
-import {Copy, Dialog, ErrorNote, error_text, toast} from './parts';
+import {Copy, Dialog, ErrorNote, error_text, toast, useBusy} from './parts';
 
 /**
  * Asks before `act`, and cannot start it twice. The caller closes the dialog. An error that `act` throws is shown in the
@@ -22,7 +22,7 @@ export function ConfirmDialog({
   close: () => void;
   children: ComponentChildren;
 }) {
-  const busy = useSignal(false);
+  const {busy, run} = useBusy();
   const fault = useSignal<unknown>(null);
   const is_closed = useRef(false);
   useEffect(
@@ -31,18 +31,16 @@ export function ConfirmDialog({
     },
     [],
   );
-  const confirm = async () => {
-    busy.value = true;
-    fault.value = null;
-    try {
-      await act();
-    } catch (problem) {
-      if (is_closed.current) toast(error_text(problem), 'error');
-      else fault.value = problem;
-    } finally {
-      busy.value = false;
-    }
-  };
+  const confirm = () =>
+    run(async () => {
+      fault.value = null;
+      try {
+        await act();
+      } catch (problem) {
+        if (is_closed.current) toast(error_text(problem), 'error');
+        else fault.value = problem;
+      }
+    });
   return (
     <Dialog title={title} onClose={close}>
       {children}
@@ -51,7 +49,7 @@ export function ConfirmDialog({
         <button onClick={close}>Cancel</button>
         <button
           class="danger"
-          disabled={busy.value}
+          disabled={busy}
           onClick={() => {
             void confirm();
           }}
@@ -104,18 +102,16 @@ export function FormDialog({
   children: ComponentChildren;
 }) {
   const fault = useSignal<unknown>(null);
-  const busy = useSignal(false);
-  const submit = async (event: Event) => {
+  const {busy, run} = useBusy();
+  const submit = (event: Event) => {
     event.preventDefault();
-    if (busy.value) return;
-    busy.value = true;
-    try {
-      await send();
-    } catch (problem) {
-      fault.value = problem;
-    } finally {
-      busy.value = false;
-    }
+    return run(async () => {
+      try {
+        await send();
+      } catch (problem) {
+        fault.value = problem;
+      }
+    });
   };
   return (
     <Dialog title={title} onClose={close}>
@@ -131,7 +127,7 @@ export function FormDialog({
           <button type="button" onClick={close}>
             Cancel
           </button>
-          <button class="primary" disabled={!ready || busy.value}>
+          <button class="primary" disabled={!ready || busy}>
             Create
           </button>
         </div>

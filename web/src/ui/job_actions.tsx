@@ -9,7 +9,8 @@ import type {JobRow} from '../pages/job_rows';
 import {Dialog, error_text, toast} from './parts';
 
 export type Action = 'stop' | 'suspend' | 'resume' | 'rerun' | 'delete';
-export type Target = Pick<JobRow, 'id' | 'name' | 'project' | 'phase' | 'suspended' | 'object'>;
+export type Target = Pick<JobRow, 'id' | 'name' | 'project' | 'phase' | 'suspended' | 'object'> &
+  Partial<Pick<JobRow, 'stop_requested'>>;
 
 interface Kind {
   verb: string;
@@ -142,12 +143,15 @@ export function ActionDialog({
 }) {
   const kind = kActions[action];
   const busy = useSignal(false);
-  const now = useSignal(false);
   const failures = useSignal<{id: string; text: string}[]>([]);
   /** The jobs to which the action applied when the dialog opened. A job to which it applies only later is skipped. */
   const first = useRef(new Set(jobs.filter(kind.applies).map((job) => job.id)));
   const fitting = jobs.filter(kind.applies);
   const affected = fitting.filter((job) => first.current.has(job.id));
+  // Jobs that were being stopped when the dialog opened can only be killed.
+  const kills = useRef(action === 'stop' && affected.length > 0 && affected.every((job) => job.stop_requested)).current;
+  const now = useSignal(kills);
+  const verb = kills ? 'Kill' : kind.verb;
   const late = fitting.length - affected.length;
   const others = jobs.length - fitting.length;
   const closed = useRef(false);
@@ -193,10 +197,17 @@ export function ActionDialog({
   const shown = affected.slice(0, 12);
   return (
     <Dialog
-      title={`${kind.verb} ${affected.length === 1 ? `${affected[0]!.object} ${affected[0]!.name}` : plural(affected.length, 'job')}?`}
+      title={`${verb} ${affected.length === 1 ? `${affected[0]!.object} ${affected[0]!.name}` : plural(affected.length, 'job')}?`}
       onClose={close}
     >
-      {affected.length > 0 ? <p>{kind.effect(affected)}</p> : <p>This action applies to none of the selected jobs.</p>}
+      {kills && (
+        <p>{affected.length === 1 ? `This ${affected[0]!.object} is` : 'These jobs are'} already being stopped.</p>
+      )}
+      {affected.length > 0 ? (
+        !kills && <p>{kind.effect(affected)}</p>
+      ) : (
+        <p>This action applies to none of the selected jobs.</p>
+      )}
       {affected.length > 1 && (
         <p class="break">
           {shown.map((job, i) => (
@@ -243,12 +254,12 @@ export function ActionDialog({
         {!failures.value.length && (
           <button
             class={kind.danger ? 'danger' : 'primary'}
-            disabled={busy.value || affected.length === 0}
+            disabled={busy.value || affected.length === 0 || (kills && !now.value)}
             onClick={() => {
               void run();
             }}
           >
-            {busy.value ? 'Working…' : kind.verb}
+            {busy.value ? 'Working…' : verb}
           </button>
         )}
       </div>

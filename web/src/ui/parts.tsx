@@ -5,7 +5,7 @@ import {useEffect, useId, useRef} from 'preact/hooks';
 import {Failure, is_unreachable, logged_out} from '../api/client';
 import type {Fault} from '../api/types';
 import {href} from '../app/router';
-import {clock_text, count_text, day_text, millis, span_text, time_text, utc} from '../app/format';
+import {clock_text, count_text, day_text, has_ended, millis, span_text, time_text, utc} from '../app/format';
 import {useRefresh, type Following} from '../app/live';
 import {Icon, PhaseShape} from './icons';
 
@@ -110,7 +110,7 @@ export function Phase({
   job: {phase: string; suspended?: boolean; stop_requested?: boolean; eviction?: unknown};
 }) {
   const word =
-    job.stop_requested && !['Succeeded', 'Failed', 'Stopped'].includes(job.phase)
+    job.stop_requested && !has_ended(job.phase)
       ? 'Stopping'
       : job.suspended
         ? 'Suspended'
@@ -179,11 +179,14 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-/** Loads the data of a view, at first and after changes. The former data stay until the new ones arrive. */
+/**
+ * Loads the data of a view, at first and after changes. The former data stay until the new ones arrive; when `depends`
+ * changes, only with `keep`.
+ */
 export function useData<T>(
   load: (signal: AbortSignal) => Promise<T>,
   depends: unknown[],
-  options: Following = {},
+  options: Following & {keep?: boolean} = {},
 ): Loaded<T> {
   const data = useSignal<T | undefined>(undefined);
   const error = useSignal<unknown>(null);
@@ -196,7 +199,7 @@ export function useData<T>(
       abort.current?.abort();
       const mine = new AbortController();
       abort.current = mine;
-      if (shown.current !== key) {
+      if (shown.current !== key && !options.keep) {
         data.value = undefined;
         error.value = null;
       }
@@ -230,6 +233,21 @@ export function useData<T>(
       turn.value++;
     },
   };
+}
+
+/** Does one piece of work at a time: `run` does nothing while an earlier call is under way, such as after a double click. */
+export function useBusy(): {busy: boolean; run: (work: () => Promise<void>) => Promise<void>} {
+  const busy = useSignal(false);
+  const run = async (work: () => Promise<void>) => {
+    if (busy.value) return;
+    busy.value = true;
+    try {
+      await work();
+    } finally {
+      busy.value = false;
+    }
+  };
+  return {busy: busy.value, run};
 }
 
 /** The first rows of a long table, and a button that shows more rows. */

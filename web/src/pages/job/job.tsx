@@ -8,8 +8,9 @@ import {amount_text, has_ended} from '../../app/format';
 import {navigate, to} from '../../app/router';
 import {useShortcuts} from '../../app/shortcuts';
 import {ActionDialog, rerun, type Action} from '../../ui/job_actions';
-import {ErrorNote, Link, Page, Phase, Tabs, Time, Waiting, error_text, toast, useData} from '../../ui/parts';
+import {ErrorNote, Link, Page, Phase, Tabs, Time, Waiting, error_text, toast, useBusy, useData} from '../../ui/parts';
 import {row_of} from '../job_rows';
+import {may_submit, useMayChange} from '../rights';
 import {Files} from './files';
 import {Logs} from './logs';
 import {Shell} from './shell';
@@ -34,8 +35,10 @@ export function JobPage({id, tab}: {id: string; tab: string}) {
     ...(is_over.value ? {} : {every: 5000}),
   });
   const action = useSignal<Action | null>(null);
-  const busy = useSignal(false);
+  const {busy, run} = useBusy();
   const job = loaded.data;
+  const project = job?.spec.project ?? 'default';
+  const may_change = useMayChange(job ? [project] : [])(project);
   useEffect(() => {
     is_over.value = !!job && has_ended(job.phase);
   }, [job]);
@@ -69,18 +72,16 @@ export function JobPage({id, tab}: {id: string; tab: string}) {
     );
   const row = row_of(job);
   const ended = has_ended(job.phase);
-  const again = async () => {
-    busy.value = true;
-    try {
-      const made = await rerun(job.id);
-      toast(`Submitted ${made.spec.name}`);
-      navigate(to(['jobs', made.id]));
-    } catch (fault) {
-      toast(error_text(fault), 'error');
-    } finally {
-      busy.value = false;
-    }
-  };
+  const again = () =>
+    run(async () => {
+      try {
+        const made = await rerun(job.id);
+        toast(`Submitted ${made.spec.name}`);
+        navigate(to(['jobs', made.id]));
+      } catch (fault) {
+        toast(error_text(fault), 'error');
+      }
+    });
   const {origin} = job;
   return (
     <Page
@@ -92,18 +93,17 @@ export function JobPage({id, tab}: {id: string; tab: string}) {
       }
       actions={
         <>
-          {!ended && (
+          {may_change && !ended && (
             <button
               class="danger"
-              disabled={job.stop_requested}
               onClick={() => {
                 action.value = 'stop';
               }}
             >
-              Stop
+              {job.stop_requested ? 'Kill' : 'Stop'}
             </button>
           )}
-          {!ended && !job.suspended && (
+          {may_change && !ended && !job.suspended && (
             <button
               onClick={() => {
                 action.value = 'suspend';
@@ -112,7 +112,7 @@ export function JobPage({id, tab}: {id: string; tab: string}) {
               Suspend
             </button>
           )}
-          {job.suspended && !ended && (
+          {may_change && job.suspended && !ended && (
             <button
               onClick={() => {
                 action.value = 'resume';
@@ -121,23 +121,27 @@ export function JobPage({id, tab}: {id: string; tab: string}) {
               Resume
             </button>
           )}
-          <button
-            disabled={busy.value}
-            onClick={() => {
-              void again();
-            }}
-          >
-            Rerun
-          </button>
-          <Link class="button" to={to(['submit'], {from: job.id})}>
-            Rerun with changes
-          </Link>
-          {job.spec.scheduling?.purpose === 'build' && (
+          {may_change && (
+            <button
+              disabled={busy}
+              onClick={() => {
+                void again();
+              }}
+            >
+              Rerun
+            </button>
+          )}
+          {may_submit() && (
+            <Link class="button" to={to(['submit'], {from: job.id})}>
+              Rerun with changes
+            </Link>
+          )}
+          {may_submit() && job.spec.scheduling?.purpose === 'build' && (
             <Link class="button" to={to(['submit'], {from: job.id, purpose: 'train'})}>
               Convert to training
             </Link>
           )}
-          {ended && (
+          {may_change && ended && (
             <button
               class="danger"
               onClick={() => {
@@ -196,12 +200,12 @@ export function JobPage({id, tab}: {id: string; tab: string}) {
         current={tab}
         target={(key) => to(['jobs', id, ...(key === 'summary' ? [] : [key])])}
       />
-      {tab === 'summary' && <Summary job={job} />}
+      {tab === 'summary' && <Summary job={job} may_change={may_change} />}
       {tab === 'logs' && <Logs job={job} />}
       {tab === 'metrics' && <LazyMetrics job={job} />}
       {tab === 'spec' && <Spec job={job} />}
       {tab === 'files' && <Files job={job} />}
-      {tab === 'shell' && <Shell job={job} />}
+      {tab === 'shell' && <Shell job={job} may_open={may_change} />}
       {action.value && (
         <ActionDialog
           action={action.value}

@@ -94,6 +94,13 @@ export function searched_pattern(query: Pick<LogQuery, 'grep' | 'level'>): strin
   return query.grep || pattern_of(query.level);
 }
 
+/** Whether a line has at least this level. The notices of Muster have every level. */
+export function fits_level(line: LogLine, level: Level): boolean {
+  if (!level || line.stream === 'notice') return true;
+  const own = level_of(plain_text(line.text));
+  return own === 'error' || (level === 'warning' && own === 'warning') || (level === 'info' && own !== 'debug');
+}
+
 export class LogSource {
   lines: LogLine[] = [];
   dropped = 0;
@@ -154,9 +161,7 @@ export class LogSource {
   /** Whether a line has the chosen level. If the server searched for the level, it has sent no other lines. */
   private fits(line: LogLine): boolean {
     const {level, grep} = this.query;
-    if (!level || line.stream === 'notice' || (!grep && pattern_of(level))) return true;
-    const own = level_of(plain_text(line.text));
-    return own === 'error' || (level === 'warning' && own === 'warning') || (level === 'info' && own !== 'debug');
+    return (!grep && pattern_of(level) !== '') || fits_level(line, level);
   }
 
   private add(record: LogRecord): void {

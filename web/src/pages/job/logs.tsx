@@ -1,7 +1,7 @@
 // The log of a job: all tasks merged, one task or one rank, or two of them side by side. The server
 // filters the lines. The address holds the whole selection, down to one line.
 import {useSignal} from '@preact/signals';
-import {useEffect, useLayoutEffect, useMemo, useRef} from 'preact/hooks';
+import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import {job_path, with_query} from '../../api/client';
 import type {Job} from '../../api/types';
 import {clock_text, count_text, day_text, millis, utc} from '../../app/format';
@@ -10,6 +10,7 @@ import {colours} from '../../app/settings';
 import {useShortcuts} from '../../app/shortcuts';
 import {AnsiText, is_dark} from '../../ui/ansi_text';
 import type {Level} from '../../ui/ansi';
+import {useMark} from '../../ui/mark';
 import {Icon} from '../../ui/icons';
 import {ErrorNote, useSize} from '../../ui/parts';
 import {DelayedInput} from '../delayed_input';
@@ -218,26 +219,21 @@ function LogPane({
       const index = lines.findIndex((line) => line.time === at);
       if (index >= 0) {
         jumped.current = at;
+        follow.value = false;
         element.scrollTop = Math.max(0, (index - 4) * kRow);
       }
     } else if (follow.value) element.scrollTop = element.scrollHeight;
   }, [version.value, follow.value, lines.length]);
 
-  const mark = useMemo(() => {
-    if (!grep) return null;
-    try {
-      return new RegExp(grep, 'g');
-    } catch {
-      return null;
-    }
-  }, [grep]);
+  const mark = useMark(grep);
   const dark = is_dark();
   const several = job.tasks.length > 1 && !which;
   const in_utc = utc.value;
   const last_scroll = useRef(0);
+  // Without the filters: the link shows the lines around this one.
   const link_of = (line: LogLine) => {
     const query = Object.fromEntries(place.value.query);
-    delete query['at'];
+    for (const name of ['at', 'grep', 'level']) delete query[name];
     return to(['jobs', job.id, 'logs'], {...query, at: line.time});
   };
   useShortcuts(

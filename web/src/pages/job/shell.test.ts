@@ -14,6 +14,7 @@ vi.mock('./terminal', () => ({
 
 let root: HTMLElement;
 beforeEach(() => {
+  may_open = true;
   dispose.mockReset();
   root = document.body.appendChild(document.createElement('div'));
 });
@@ -22,9 +23,10 @@ afterEach(async () => {
   root.remove();
 });
 
+let may_open = true;
 const show = (phase: string, ...running: string[]) => {
   const tasks = running.map((name) => ({name, phase: 'Running'}));
-  return act(() => render(h(Shell, {job: {id: 'j', phase, tasks} as never}), root));
+  return act(() => render(h(Shell, {job: {id: 'j', phase, tasks, spec: {project: 'p'}} as never, may_open}), root));
 };
 const button = () => root.querySelector<HTMLButtonElement>('form .primary');
 
@@ -53,5 +55,12 @@ test('without an open shell and a running task, there is no terminal', async () 
   expect(root.textContent).toContain('No task is running');
   await show('Succeeded');
   expect(root.textContent).toContain('The job has ended');
+  expect(button()).toBeNull();
+});
+
+test('without the role member there is no terminal', async () => {
+  may_open = false;
+  await show('Running', 'main');
+  expect(root.textContent).toContain('A shell needs the role member in project p.');
   expect(button()).toBeNull();
 });

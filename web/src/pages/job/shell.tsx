@@ -7,7 +7,7 @@ import {query_value, set_query} from '../../app/router';
 import {Card, error_text} from '../../ui/parts';
 import type {ShellSession} from './terminal';
 
-export function Shell({job}: {job: Job}) {
+export function Shell({job, may_open}: {job: Job; may_open: boolean}) {
   const tasks = job.tasks.filter((task) => task.phase === 'Running').map((task) => task.name);
   const task = query_value('task') || tasks[0] || '';
   const command = useSignal('sh');
@@ -43,7 +43,9 @@ export function Shell({job}: {job: Job}) {
     ? 'The job has ended. A shell needs a running task.'
     : tasks.length === 0
       ? 'No task is running.'
-      : '';
+      : may_open
+        ? ''
+        : `A shell needs the role member in project ${job.spec.project ?? 'default'}.`;
   // The output of a shell stays on the screen when its task has ended.
   if (missing && state.value === 'idle')
     return (

@@ -11,7 +11,7 @@ import {Icon} from '../../ui/icons';
 import {Card, ErrorNote, Link, Scroll, Time, now, useData} from '../../ui/parts';
 import {Timeline} from './timeline';
 
-export function Summary({job}: {job: Job}) {
+export function Summary({job, may_change}: {job: Job; may_change: boolean}) {
   const ended = has_ended(job.phase);
   const duration = run_span(job, now.value);
   return (
@@ -22,7 +22,7 @@ export function Summary({job}: {job: Job}) {
           <Timeline job={job} />
         </Card>
         <Card title="Tasks" scroll>
-          <Tasks job={job} />
+          <Tasks job={job} may_change={may_change} />
         </Card>
       </div>
       <div class="stack">
@@ -124,7 +124,7 @@ export function Summary({job}: {job: Job}) {
             <dt>ID</dt>
             <dd class="mono">{job.id}</dd>
           </dl>
-          <LabelEditor job={job} />
+          {may_change && <LabelEditor job={job} />}
         </Card>
         <Card title="Events">
           <ol class="events">
@@ -277,7 +277,7 @@ function Reason({job}: {job: Job}) {
   );
 }
 
-function Tasks({job}: {job: Job}) {
+function Tasks({job, may_change}: {job: Job; may_change: boolean}) {
   if (!job.tasks.length) return <div class="empty">The tasks appear when the job starts.</div>;
   return (
     <table class="grid">
@@ -314,7 +314,7 @@ function Tasks({job}: {job: Job}) {
               <Link to={to(['jobs', job.id, 'logs'], {task: task.name})} aria-label={`Log of ${task.name}`}>
                 Log
               </Link>
-              {task.phase === 'Running' && (
+              {may_change && task.phase === 'Running' && (
                 <>
                   {' '}
                   <Link to={to(['jobs', job.id, 'shell'], {task: task.name})} aria-label={`Shell in ${task.name}`}>

@@ -2,8 +2,9 @@
 import {FitAddon} from '@xterm/addon-fit';
 import {Terminal} from '@xterm/xterm';
 import '@xterm/xterm/css/xterm.css';
-import {with_query} from '../../api/client';
+import {Failure, get_once, with_query} from '../../api/client';
 import {is_dark} from '../../ui/ansi_text';
+import {error_text} from '../../ui/parts';
 
 export interface ShellSession {
   /** Ends the shell; its output stays on the screen. */
@@ -79,6 +80,23 @@ const kLight = {
   brightWhite: '#1a222d',
 };
 
+/** The server closes a connection that sends a message of more than 1 MiB. */
+const kPiece = 64 << 10;
+
+const kClosed = 'The connection to the task was closed.';
+
+/** Why the server did not open a shell. A browser does not show the answer to a WebSocket; a plain request has the same. */
+async function refusal(path: string): Promise<string> {
+  try {
+    await get_once(path);
+  } catch (fault) {
+    // 400: the user may open a shell, and the server expects a WebSocket.
+    if (!(fault instanceof Failure && fault.status === 400))
+      return `The shell could not be opened: ${error_text(fault)}`;
+  }
+  return kClosed;
+}
+
 /** Opens a shell in a task. `ended` is called once, with the reason. */
 export function open_shell(
   host: HTMLElement,
@@ -113,12 +131,13 @@ export function open_shell(
     return true;
   });
   const words = /\s/.test(command.trim()) ? ['sh', '-c', command] : [command.trim()];
+  const {rows, cols} = terminal;
   const path = with_query(`/v1/jobs/${encodeURIComponent(id)}/exec`, {
     task,
     command: JSON.stringify(words),
     terminal: true,
-    rows: terminal.rows,
-    columns: terminal.cols,
+    rows,
+    columns: cols,
   });
   const socket = new WebSocket(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${path}`);
   socket.binaryType = 'arraybuffer';
@@ -146,16 +165,27 @@ export function open_shell(
         );
     }
   };
-  socket.onclose = () => end('The connection to the task was closed.');
-  terminal.onData((text) => {
-    if (socket.readyState === WebSocket.OPEN) socket.send(encoder.encode(text));
-  });
-  terminal.onBinary((text) => {
-    if (socket.readyState === WebSocket.OPEN) socket.send(Uint8Array.from(text, (c) => c.charCodeAt(0)));
-  });
-  terminal.onResize(({rows, cols}) => {
-    if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({resize: {rows, columns: cols}}));
-  });
+  let was_open = false;
+  const send_input = (bytes: Uint8Array<ArrayBuffer>) => {
+    if (socket.readyState !== WebSocket.OPEN) return;
+    for (let begin = 0; begin < bytes.length; begin += kPiece) socket.send(bytes.subarray(begin, begin + kPiece));
+  };
+  const send_size = () => {
+    if (socket.readyState === WebSocket.OPEN)
+      socket.send(JSON.stringify({resize: {rows: terminal.rows, columns: terminal.cols}}));
+  };
+  socket.onopen = () => {
+    was_open = true;
+    // The size may have changed while the connection was opened.
+    if (terminal.rows !== rows || terminal.cols !== cols) send_size();
+  };
+  socket.onclose = () => {
+    if (was_open || has_ended) end(kClosed);
+    else void refusal(path).then(end);
+  };
+  terminal.onData((text) => send_input(encoder.encode(text)));
+  terminal.onBinary((text) => send_input(Uint8Array.from(text, (c) => c.charCodeAt(0))));
+  terminal.onResize(send_size);
   const observer = new ResizeObserver(() => {
     if (host.isConnected) fit.fit();
   });

@@ -21,7 +21,7 @@ let held: number | undefined;
 let release: () => void;
 let root: HTMLElement;
 
-const extent = {attempt: 1, lines: 1000, first: 0, bytes: 9000, complete: true};
+let extent = {attempt: 1, lines: 1000, first: 0, bytes: 9000, complete: true};
 const record = (line: number) => ({
   line,
   time: '2026-01-31T12:00:00Z',
@@ -34,6 +34,7 @@ const hits = (begin: number, count: number) => Array.from({length: count}, (_, i
 
 beforeEach(() => {
   vi.useFakeTimers();
+  extent = {...extent, lines: 1000, complete: true};
   answers = {};
   asked = [];
   held = undefined;
@@ -195,4 +196,44 @@ test('a search that makes no progress is not repeated by itself', async () => {
   await search('loss');
   expect(asked).toEqual(['loss from 0', 'loss from 400']);
   expect(button()!.textContent).toBe('Continue the search from line 401');
+});
+
+// --- the log itself
+
+const view_line = async (number: string) => {
+  navigate(`/jobs/j/logs?task=main&line=${number}`, {replace: true});
+  const job = {id: 'j', attempt: 1, phase: 'Succeeded', spec: {kind: 'single'}, tasks: [{name: 'main'}]} as never;
+  await act(() => render(h(WindowPane, {job, task: 'main', follow: {value: false}, times: false}), root));
+  await settle();
+};
+/** The position of a line at the top of the view, four lines above it. */
+const place_of = (number: number) => (number - 1 - 4) * 18;
+
+test('a linked line is shown when the server has read the log up to it', async () => {
+  extent = {...extent, lines: 100, complete: false};
+  await view_line('900');
+  const log = root.querySelector('.log')!;
+  expect(log.scrollTop).toBe(0);
+  expect(root.textContent).toContain('The server is still reading the log. Line 900 is shown as soon as');
+  extent = {...extent, lines: 1000, complete: true};
+  await wait(1000);
+  await settle();
+  expect(log.scrollTop).toBe(place_of(900));
+  expect(root.textContent).not.toContain('still reading');
+});
+
+test('a log whose reading has failed is not shown as one that the server is still reading', async () => {
+  const answer = fetch;
+  vi.stubGlobal('fetch', () => Promise.resolve(Response.json({detail: 'the disk has failed'}, {status: 500})));
+  await view_line('900');
+  expect(root.textContent).toContain('the disk has failed');
+  expect(root.querySelector('[role=status]')).toBeNull();
+  vi.stubGlobal('fetch', answer);
+});
+
+test('a line of the log of a job that has ended is shown at once', async () => {
+  await view_line('300');
+  expect(root.querySelector('.log')!.scrollTop).toBe(place_of(300));
+  await view_line('500');
+  expect(root.querySelector('.log')!.scrollTop).toBe(place_of(500));
 });

@@ -1,7 +1,7 @@
 // The log of one task, which scrolls over its whole length. Browsers limit the height of an element, so in a
 // long log the scroll bar has fewer pixels than the log has lines.
 import {useComputed, useSignal} from '@preact/signals';
-import {useEffect, useLayoutEffect, useMemo, useRef} from 'preact/hooks';
+import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import {is_unreachable} from '../../api/client';
 import type {Job} from '../../api/types';
 import {clock_text, count_text, day_text, has_ended, millis, utc} from '../../app/format';
@@ -10,9 +10,10 @@ import {href, navigate, place, query_value, set_query, to} from '../../app/route
 import {colours} from '../../app/settings';
 import {useShortcuts} from '../../app/shortcuts';
 import {AnsiText, is_dark} from '../../ui/ansi_text';
-import {level_of, pattern_of, plain_text, type Level} from '../../ui/ansi';
+import {pattern_of, type Level} from '../../ui/ansi';
+import {useMark, type Mark} from '../../ui/mark';
 import {ErrorNote, useSize} from '../../ui/parts';
-import type {LogLine} from './log_source';
+import {fits_level, type LogLine} from './log_source';
 import {WindowSource, search_log, type SearchHits} from './window_source';
 
 const kRow = 18;
@@ -85,14 +86,17 @@ export function WindowPane({
     }
   };
   const jumped = useRef('');
+  // The server reads a long log in parts.
+  const is_read = !!mine && (mine.complete || Number(target) - kFirstLine < mine.total);
   useLayoutEffect(() => {
     if (!mine || !total) return;
     if (target && jumped.current !== `${task} ${target}`) {
+      if (!is_read) return;
       jumped.current = `${task} ${target}`;
       follow.value = false;
       show(Number(target) - kFirstLine - mine.first - 4);
     } else if (follow.value && !target) show(total - fitting + 1);
-  }, [version.value, total, follow.value, view]);
+  }, [version.value, total, follow.value, view, target]);
   useEffect(() => {
     const element = region.current;
     if (!element || !scaled) return;
@@ -122,17 +126,16 @@ export function WindowPane({
   const offset = scaled ? pixels_of(first) - (first - begin) * kRow : begin * kRow;
   const rows = [];
   for (let i = begin; i < end; i++) rows.push({i, line: mine?.at(i)});
-  const mark = useMemo(() => {
-    if (!grep) return null;
-    try {
-      return new RegExp(grep, 'g');
-    } catch {
-      return null;
-    }
-  }, [grep]);
+  const mark = useMark(grep);
   return (
     <div>
       <ErrorNote error={mine?.fault} />
+      {target && mine?.started && !mine.fault && !is_read && (
+        <div class="small" role="status" style={{padding: '4px 12px'}}>
+          The server is still reading the log. Line {count_text(Number(target))} is shown as soon as the server has read
+          it.
+        </div>
+      )}
       {pattern && (
         <Hits job={job} task={task} attempt={attempt} pattern={pattern} mark={mark} times={times} dark={dark} />
       )}
@@ -168,7 +171,7 @@ export function WindowPane({
               in_utc={in_utc}
               mark={mark}
               target={target === String(kFirstLine + (mine?.first ?? 0) + i)}
-              dim={!!line && !!level && !level_fits(line, level)}
+              dim={!!line && !fits_level(line, level)}
             />
           ))}
         </div>
@@ -217,12 +220,6 @@ export function WindowPane({
   );
 }
 
-function level_fits(line: LogLine, level: string): boolean {
-  if (line.stream === 'notice') return true;
-  const own = level_of(plain_text(line.text));
-  return own === 'error' || (level === 'warning' && own === 'warning') || (level === 'info' && own !== 'debug');
-}
-
 function link_to_line(job: Job, task: string, number: number): string {
   const query = Object.fromEntries(place.value.query);
   delete query['at'];
@@ -250,7 +247,7 @@ function Row({
   times: boolean;
   dark: boolean;
   in_utc: boolean;
-  mark: RegExp | null;
+  mark: Mark | null;
   target: boolean;
   dim: boolean;
 }) {
@@ -297,7 +294,7 @@ function Hits({
   task: string;
   attempt: string;
   pattern: string;
-  mark: RegExp | null;
+  mark: Mark | null;
   times: boolean;
   dark: boolean;
 }) {

@@ -11,7 +11,7 @@ let asked: string[] = [];
 
 beforeEach(() => {
   vi.useFakeTimers();
-  vi.stubGlobal('document', {hidden: false});
+  vi.stubGlobal('document', Object.assign(new EventTarget(), {hidden: false}));
   asked = [];
   first = 0;
   attempt = 1;
@@ -44,12 +44,25 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-const source = () =>
-  new WindowSource(
+const source = (grows = () => true) => new WindowSource({id: 'j', task: 'main', attempt: ''}, grows, () => {});
+/** A source whose changes make the page ask for a range, as the page does. */
+function source_of_page(begin: number, end: number, grows = () => true): WindowSource {
+  const mine: WindowSource = new WindowSource(
     {id: 'j', task: 'main', attempt: ''},
-    () => true,
-    () => {},
+    grows,
+    () => void Promise.resolve().then(() => mine.want(begin, end)),
   );
+  return mine;
+}
+/** Answers each request with a status; `blocks`: only requests for a block. */
+function refuse(status: number, blocks = false): void {
+  const answer = fetch;
+  vi.stubGlobal('fetch', (url: string) => {
+    if (blocks && !url.includes('line=')) return answer(url);
+    asked.push(url);
+    return Promise.resolve(Response.json({detail: 'refused'}, {status}));
+  });
+}
 const settle = async () => {
   for (let i = 0; i < 20; i++) await vi.advanceTimersByTimeAsync(0);
 };
@@ -209,11 +222,7 @@ test('a block that was asked for before the log began anew is asked for again, b
     return response;
   });
   // As the page does, which asks for what it shows after each change.
-  const mine: WindowSource = new WindowSource(
-    {id: 'j', task: 'main', attempt: ''},
-    () => true,
-    () => void Promise.resolve().then(() => mine.want(0, 50)),
-  );
+  const mine = source_of_page(0, 50);
   await settle();
   expect(answer).toBeDefined();
   attempt = 2;
@@ -226,5 +235,112 @@ test('a block that was asked for before the log began anew is asked for again, b
   await settle();
   expect(shown()).toEqual(wanted);
   expect(asked.filter((url) => url.includes('line=0&')).length).toBe(2);
+  mine.stop();
+});
+
+test.each<[string, () => void, number]>([
+  ['has no lines', () => {}, 0],
+  ['does not exist', () => refuse(404), 0],
+  ['cannot be read', () => refuse(500, true), 5000],
+])('a log that %s is requested at most once per second', async (_, prepare, end) => {
+  lines = end;
+  prepare();
+  const mine = source_of_page(0, Math.min(50, end));
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(asked.length).toBeGreaterThan(1);
+  expect(asked.length).toBeLessThanOrEqual(11);
+  mine.stop();
+});
+
+test('a block that failed is requested again after the next poll', async () => {
+  lines = 5000;
+  const answer = fetch;
+  refuse(500, true);
+  const mine = source_of_page(0, 50, () => false);
+  await settle();
+  expect(mine.fault).not.toBeNull();
+  vi.stubGlobal('fetch', answer);
+  await vi.advanceTimersByTimeAsync(15_000);
+  await settle();
+  expect(mine.at(0)?.text).toBe('line 0');
+  expect(mine.fault).toBeNull();
+  mine.stop();
+});
+
+test('a block that was answered without lines is requested again when the log has changed', async () => {
+  lines = 5000;
+  const answer = fetch;
+  vi.stubGlobal('fetch', async (url: string) => {
+    const sent = (await (await answer(url)).json()) as object;
+    return Response.json(url.includes('line=') ? {...sent, records: []} : sent);
+  });
+  const mine = source_of_page(0, 50);
+  await vi.advanceTimersByTimeAsync(10_000);
+  const blocks = () => asked.filter((url) => url.includes('line=0&')).length;
+  expect(blocks()).toBe(1);
+  vi.stubGlobal('fetch', answer);
+  lines++;
+  await vi.advanceTimersByTimeAsync(1000);
+  await settle();
+  expect(blocks()).toBe(2);
+  expect(mine.at(0)?.text).toBe('line 0');
+  mine.stop();
+});
+
+test('while the server is unreachable, a log that was not read yet is requested every 3 seconds', async () => {
+  let requests = 0;
+  const answer = fetch;
+  vi.stubGlobal('fetch', () => {
+    requests++;
+    return Promise.reject(new TypeError('failed to fetch'));
+  });
+  const mine = source();
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(requests).toBeGreaterThan(1);
+  expect(requests).toBeLessThanOrEqual(11);
+  vi.stubGlobal('fetch', answer);
+  lines = 10;
+  await vi.advanceTimersByTimeAsync(kRetryPause);
+  expect(mine.length).toBe(10);
+  mine.stop();
+});
+
+test('the log of a job that has ended is requested twice, and again when the page is visible again', async () => {
+  lines = 100;
+  const mine = source(() => false);
+  await settle();
+  const before = asked.length;
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(asked.length).toBe(before + 1);
+  lines = 120;
+  document.dispatchEvent(new Event('visibilitychange'));
+  await settle();
+  expect(mine.length).toBe(120);
+  mine.stop();
+});
+
+test('the last lines of a job are shown also if the page was opened just after the end of the job', async () => {
+  lines = 100;
+  const mine = source(() => false);
+  await settle();
+  lines = 120;
+  await vi.advanceTimersByTimeAsync(5000);
+  expect(mine.length).toBe(120);
+  mine.stop();
+});
+
+test('the lines that arrive at the end of a job are shown, and then the log is not requested any more', async () => {
+  lines = 100;
+  let grows = true;
+  const mine = source(() => grows);
+  await settle();
+  grows = false;
+  await vi.advanceTimersByTimeAsync(1000);
+  lines = 120;
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(mine.length).toBe(120);
+  const before = asked.length;
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(asked.length).toBe(before);
   mine.stop();
 });

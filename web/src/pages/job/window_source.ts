@@ -1,7 +1,7 @@
 // The log of one task by line numbers. Of a log of any length, only the visible blocks are fetched and kept.
 import {Failure, get, job_path} from '../../api/client';
 import type {LogRecord} from '../../api/types';
-import {limit_request} from '../../app/live';
+import {kRetryPause, limit_request} from '../../app/live';
 import {line_of, type LogLine} from './log_source';
 
 interface Answer {
@@ -18,6 +18,11 @@ const kBlock = 500;
 const kKept = 24;
 /** After an answer that is an error, such as that of a server with too many requests. */
 const kFaultPause = 15_000;
+/** While the server reads the log for the first time. */
+const kReadingPause = 50;
+const kGrowingPause = 1000;
+/** For a log that grows in a hidden page, and for the last lines of a job that has just ended. */
+const kSlowPause = 5000;
 
 export class WindowSource {
   total = 0;
@@ -29,6 +34,10 @@ export class WindowSource {
   fault: unknown = null;
   private blocks = new Map<number, LogLine[]>();
   private asked = new Set<number>();
+  /** The blocks that were answered without lines. They are not requested again before the length of the log changes. */
+  private blank = new Set<number>();
+  /** The blocks whose request failed. They are not requested again before a poll succeeds. */
+  private failed_blocks = new Set<number>();
   private attempt: number | undefined;
   private requests = 0;
   /** The last request whose answer has set the length of the log. */
@@ -38,6 +47,11 @@ export class WindowSource {
   /** The number of requests that were given up since the last answer. */
   private given_up = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private polling = false;
+  /** Whether the job may not have ended when the last poll began. */
+  private was_growing = true;
+  /** The pause before the next poll, because of the last request that failed. 0: the last poll has succeeded. */
+  private failure_pause = 0;
   private readonly abort = new AbortController();
 
   constructor(
@@ -45,10 +59,12 @@ export class WindowSource {
     private readonly grows: () => boolean,
     private readonly changed: () => void,
   ) {
+    document.addEventListener('visibilitychange', this.on_visible);
     void this.poll();
   }
 
   stop(): void {
+    document.removeEventListener('visibilitychange', this.on_visible);
     this.abort.abort();
     clearTimeout(this.timer);
   }
@@ -65,10 +81,12 @@ export class WindowSource {
 
   /** Fetches the missing blocks of a range of positions, and drops the blocks farthest from it. */
   want(begin: number, end: number): void {
+    if (this.length === 0 || end <= begin) return;
     const from = Math.floor((this.first + Math.max(0, begin)) / kBlock);
     const until = Math.floor((this.first + Math.max(0, Math.min(end, this.length) - 1)) / kBlock);
     for (let block = from; block <= until; block++) {
-      if (!this.blocks.has(block) && !this.asked.has(block)) void this.fetch_block(block);
+      if (![this.blocks, this.asked, this.blank, this.failed_blocks].some((known) => known.has(block)))
+        void this.fetch_block(block);
     }
     if (this.blocks.size > kKept) {
       for (const block of [...this.blocks.keys()]
@@ -82,9 +100,14 @@ export class WindowSource {
     this.asked.add(block);
     const request = ++this.requests;
     try {
-      this.take(await this.ask({line: block * kBlock, lines: kBlock}), request);
+      const answer = await this.ask({line: block * kBlock, lines: kBlock});
+      this.take(answer, request);
+      if (request >= this.oldest && !this.blocks.has(block)) this.blank.add(block);
     } catch (fault) {
+      if (request >= this.oldest) this.failed_blocks.add(block);
       this.failed(fault);
+      // The next poll permits another request for the block.
+      if (!this.polling) this.poll_after(this.failure_pause || kFaultPause);
     } finally {
       // Of a log that began anew since, the block may have been asked for again.
       if (request >= this.oldest) this.asked.delete(block);
@@ -124,8 +147,10 @@ export class WindowSource {
       if (is_other || (answer.complete && answer.lines < this.total)) {
         this.blocks.clear();
         this.asked.clear();
+        this.blank.clear();
         this.oldest = request;
       }
+      if (this.total !== answer.lines || this.first !== answer.first) this.blank.clear();
       this.attempt = answer.attempt;
       this.total = answer.lines;
       this.first = answer.first;
@@ -147,22 +172,47 @@ export class WindowSource {
   }
 
   private failed(fault: unknown): void {
-    if ((fault as Error).name === 'AbortError' || this.abort.signal.aborted) return;
+    if (this.abort.signal.aborted) return;
+    // A request that was given up has waited long enough.
+    this.failure_pause = kGrowingPause;
+    if ((fault as Error).name === 'AbortError') return;
+    this.failure_pause = kRetryPause;
     if (fault instanceof Failure && fault.unreachable) return;
     this.missing = fault instanceof Failure && fault.status === 404;
+    this.failure_pause = this.missing ? 0 : kFaultPause;
     if (this.missing) this.complete = true;
     else this.fault = fault;
     this.started = true;
     this.changed();
   }
 
+  private readonly on_visible = () => {
+    if (!document.hidden && !this.polling) void this.poll();
+  };
+
+  private poll_after(pause: number): void {
+    if (this.abort.signal.aborted) return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      void this.poll();
+    }, pause);
+  }
+
   private async poll(): Promise<void> {
+    clearTimeout(this.timer);
+    this.polling = true;
     const before = this.total;
+    // The log may grow after the answer and before the end of the job is known, so further polls follow.
+    const was_growing = this.was_growing;
+    this.was_growing = this.grows();
+    const was_started = this.started;
     const request = ++this.requests;
     try {
       // The last lines, because the log may have grown; at first a whole block.
       const last = await this.ask({lines: this.started ? 100 : kBlock});
       if (this.abort.signal.aborted) return;
+      this.failed_blocks.clear();
+      this.failure_pause = 0;
       // Between the former end and these lines, a kept block would have holes: it is fetched again.
       const begin = last.records[0]?.line ?? last.lines;
       if (this.started && begin > before)
@@ -181,11 +231,11 @@ export class WindowSource {
     } catch (fault) {
       this.failed(fault);
     }
-    if (this.abort.signal.aborted) return;
-    const pause = this.fault ? kFaultPause : !this.complete ? 50 : this.grows() && !document.hidden ? 1000 : 5000;
-    this.timer = setTimeout(() => {
-      void this.poll();
-    }, pause);
+    this.polling = false;
+    if (this.failure_pause) this.poll_after(this.failure_pause);
+    else if (!this.complete) this.poll_after(kReadingPause);
+    else if (this.grows()) this.poll_after(document.hidden ? kSlowPause : kGrowingPause);
+    else if (was_growing || this.was_growing || (was_started && this.total !== before)) this.poll_after(kSlowPause);
   }
 }
 
