@@ -29,6 +29,7 @@ constexpr std::chrono::milliseconds kPauseWithoutDescriptors{100};
 
 Acceptor::Acceptor(std::vector<Descriptor> listeners, Bytes key, std::size_t expected)
     : listeners_(std::move(listeners)), key_(std::move(key)) {
+  for (const Descriptor& listener : listeners_) listener.close_in_children();
   expect(expected);
 }
 

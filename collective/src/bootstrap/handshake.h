@@ -26,7 +26,7 @@
 
 namespace muster::collective {
 
-inline constexpr std::uint16_t kProtocolVersion = 7;
+inline constexpr std::uint16_t kProtocolVersion = 8;
 
 /// The purpose of a connection. It is part of every proof, so that one kind of connection cannot be
 /// mistaken for another.

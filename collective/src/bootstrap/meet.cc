@@ -230,13 +230,18 @@ Result<std::vector<Descriptor>> listen_on_all(std::vector<Address> addresses) {
   put_loopback_last(addresses);
   std::vector<Descriptor> listeners;
   Error last;
-  for (const Address& address : addresses) {
-    Result<Descriptor> listener = listen_on(address);
+  for (auto address = addresses.begin(); address != addresses.end(); ++address) {
+    // The files of the system may name an address twice.
+    if (std::find(addresses.begin(), address, *address) != address) continue;
+    Result<Descriptor> listener = listen_on(*address);
     if (listener) {
       listeners.push_back(*std::move(listener));
-    } else {
-      last = listener.error();
+      continue;
     }
+    last = listener.error();
+    // If another port of the address works, the address is this host's, and other ranks may reach
+    // the program there that uses the port.
+    if (listen_on(address->with_port(0))) return last;
   }
   if (listeners.empty()) return last;
   return listeners;
@@ -366,6 +371,7 @@ Result<RendezvousResult> meet_as_host(JoinContext& joining) {
   if (addresses.size() > 1) {
     address = reached_at(peers);
     if (Status moved = move_door(address, *listeners, joining, *roster); !moved) {
+      refuse(moved.error(), peers, Clock::now() + std::chrono::seconds(1));
       return moved.error();
     }
   }

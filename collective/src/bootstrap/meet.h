@@ -103,7 +103,7 @@ struct RendezvousResult {
 
 /// Listens on each of the addresses that this host has, those that other hosts can reach first.
 ///
-/// Errors: kSystem, if it can listen on none.
+/// Errors: kSystem, if it can listen on none, or if the port of one of them is in use.
 Result<std::vector<Descriptor>> listen_on_all(std::vector<Address> addresses);
 
 /// Why other hosts cannot reach rank 0 at `endpoint` if it listens on `addresses`: as in "node0 is

@@ -158,6 +158,30 @@ TEST(Rendezvous, IsOpenAtEveryAddressOfTheHost) {
       << taken.error().message;
 }
 
+TEST(Rendezvous, FailsIfItsPortIsInUseAtOneAddressOfTheHost) {
+  const Address taken = resolve("127.0.0.2:0")->front();
+  const Result<Descriptor> other_program = listen_on(taken);
+  ASSERT_TRUE(other_program) << other_program.error().to_string();
+  const std::uint16_t port = local_address(other_program->get()).port();
+  // No program listens there, unless by chance.
+  const Address loopback = resolve("127.0.0.1:0")->front().with_port(port);
+
+  const auto listeners = listen_on_all({loopback, taken.with_port(port)});
+
+  ASSERT_FALSE(listeners);
+  EXPECT_EQ(listeners.error().message,
+            "cannot listen on 127.0.0.2:" + std::to_string(port) + ": Address already in use");
+}
+
+TEST(Rendezvous, IsOpenOnceAtAnAddressThatIsNamedTwice) {
+  const Address free = local_address(listen_on(resolve("127.0.0.1:0")->front())->get());
+
+  const auto listeners = listen_on_all({free, free});
+
+  ASSERT_TRUE(listeners) << listeners.error().to_string();
+  EXPECT_EQ(listeners->size(), 1u);
+}
+
 TEST(Rendezvous, ExplainsThatOtherHostsCannotReachALoopbackAddress) {
   const Address loopback = resolve("127.0.1.1:4000")->front();
   const Address public_one = resolve("192.0.2.1:4000")->front();

@@ -144,14 +144,14 @@ Error obstacle_of(const Error& error, const std::vector<pollfd>& watched,
   return {ErrorCode::kPeerLost, "another rank has failed"};
 }
 
+}  // namespace
+
 void refuse(const Error& reason, const std::vector<AcceptedPeer>& peers, Deadline deadline) {
   for (const AcceptedPeer& peer : peers) {
     static_cast<void>(
         send_all(peer.socket, peer.handshake.seal(kLabel, encode_refusal(reason)), deadline));
   }
 }
-
-}  // namespace
 
 Bytes key_of_world(const Bytes& key, const Roster& roster) {
   const Digest digest = hmac(key, {view_of("world"), encode_roster(roster)});

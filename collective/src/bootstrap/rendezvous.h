@@ -58,6 +58,9 @@ Result<Roster> gather(Acceptor& door, const RankIdentity& self, const Terms& ter
                       std::vector<AcceptedPeer>& peers, Deadline deadline,
                       std::chrono::milliseconds timeout, int cancel, const std::string& note = {});
 
+/// On rank 0: sends the peers the reason why their world does not form, in place of the roster.
+void refuse(const Error& reason, const std::vector<AcceptedPeer>& peers, Deadline deadline);
+
 /// On rank 0: sends the roster to all peers.
 ///
 /// Errors: kPeerLost, naming the lost peer.

@@ -36,7 +36,12 @@ std::vector<std::uint64_t> for_each_rank(std::uint64_t length, int size) {
 }  // namespace
 
 Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Communicator::~Communicator() = default;
+// In a forked process nothing is destroyed: other threads of the parent may have held its locks.
+Communicator::~Communicator() {
+  if (impl_ && impl_->world->monitor && impl_->world->monitor->is_foreign()) {
+    static_cast<void>(impl_.release());
+  }
+}
 Communicator::Communicator(Communicator&& other) noexcept = default;
 Communicator& Communicator::operator=(Communicator&& other) noexcept = default;
 
@@ -220,7 +225,8 @@ void Communicator::free_shared(void* memory) {
 }
 
 std::string Communicator::explain(DataType type, std::uint64_t bytes) const {
-  return impl_->backend->explain(type, bytes);
+  const std::string& unshared = impl_->world->unshared;
+  return impl_->backend->explain(type, bytes) + (unshared.empty() ? "" : "; " + unshared);
 }
 
 }  // namespace muster::collective

@@ -1,6 +1,7 @@
 #include "muster/collective/communicator.h"
 
 #include <gtest/gtest.h>
+#include <muster/collective/testing/options.h>
 #include <muster/collective/testing/spawn_ranks.h>
 
 #include <algorithm>
@@ -462,6 +463,21 @@ TEST(Communicator, ExplainsTheAlgorithmThatItChooses) {
   spawn_ranks(2, [](Communicator& world) {
     const std::string line = world.explain(DataType::kFloat32, 4);
     EXPECT_TRUE(line.starts_with("shared memory, in the entries of the call")) << line;
+  });
+}
+
+TEST(Communicator, ExplainsWhyTheRanksOfAHostShareNoMemory) {
+  std::vector<Options> options = testing::world_of(2);
+  // More than any address space.
+  for (Options& one : options) one.arena_bytes = std::uint64_t{1} << 60;
+  testing::on_threads(2, [&](int rank) {
+    const Result<Communicator> world =
+        Communicator::connect(options[static_cast<std::size_t>(rank)]);
+    ASSERT_TRUE(world) << world.error().to_string();
+    const std::string line = world->explain(DataType::kFloat32, 4);
+    EXPECT_TRUE(line.starts_with("tcp, ")) << line;
+    EXPECT_NE(line.find("; rank 0 on host host-0 cannot share memory: cannot "), std::string::npos)
+        << line;
   });
 }
 

@@ -5,15 +5,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "muster/collective/communicator.h"
+#include "muster/collective/session.h"
 #include "transport/socket.h"
 
 namespace muster::collective {
@@ -224,6 +227,88 @@ TEST_P(Failures, InTheMiddleOfAnyCollectiveNameTheRankOnAllOtherRanks) {
   }
 }
 
+// A rank with a child process, such as a worker of a data loader, which outlives the rank.
+TEST(Failure, OfAKilledRankIsDetectedAlthoughItsChildLives) {
+  for (const Placement placement : {Placement::one_host(), Placement::host_each()}) {
+    const std::vector<Options> world = world_of(2, testing::kPatience, placement);
+    const int listener = world[0].listener;
+    std::array<int, 2> end_of_test = {};
+    ASSERT_EQ(::pipe(end_of_test.data()), 0);
+    const CommunicatorProcess victim(world[1], [&](Communicator& communicator) {
+      Descriptor(listener).close();
+      ::close(end_of_test[1]);
+      if (::fork() == 0) {
+        char nothing = 0;
+        ::_exit(::read(end_of_test[0], &nothing, 1) == 0 ? 0 : 1);
+      }
+      static_cast<void>(communicator.barrier());
+      ::pause();
+    });
+    RankFailures errors;
+    on_threads(1, [&](int) {
+      Result<Communicator> communicator = Communicator::connect(world[0]);
+      ASSERT_TRUE(communicator) << communicator.error().to_string();
+      ASSERT_TRUE(communicator->barrier());
+      victim.signal(SIGKILL);
+      errors.add(communicator->barrier());
+    });
+    for (const int end : end_of_test) ::close(end);
+    ASSERT_EQ(errors.all().size(), 1u);
+    errors.expect_all(ErrorCode::kPeerLost, 1);
+    EXPECT_TRUE(errors.all()[0].message.starts_with("rank 1 on host host-1 is gone: "))
+        << errors.all()[0].message;
+  }
+}
+
+// The world of the parent is not affected.
+TEST(Failure, DoesNotAriseWhenAChildOfARankDestroysItsObjects) {
+  for (const bool in_session : {false, true}) {
+    const std::vector<Options> world = world_of(2);
+    const int listener = world[0].listener;
+    const CommunicatorProcess parent(world[1], [&](Communicator& communicator) {
+      Descriptor(listener).close();
+      std::optional<Communicator> own(std::move(communicator));
+      std::optional<Session> session;
+      if (in_session) {
+        Result<Session> started = Session::start(*std::move(own));
+        if (!started) ::_exit(1);
+        session.emplace(*std::move(started));
+      }
+      const pid_t child = ::fork();
+      if (child == 0) {
+        session.reset();
+        own.reset();
+        ::_exit(0);
+      }
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      if (status != 0) ::_exit(1);
+      if (session) {
+        const Result<Ticket> ticket = session->barrier("b");
+        if (ticket) static_cast<void>(session->wait(*ticket));
+      } else {
+        static_cast<void>(own->barrier());
+      }
+      ::pause();
+    });
+    on_threads(1, [&](int) {
+      Result<Communicator> communicator = Communicator::connect(world[0]);
+      ASSERT_TRUE(communicator) << communicator.error().to_string();
+      if (!in_session) {
+        const Status met = communicator->barrier();
+        EXPECT_TRUE(met) << met.error().to_string();
+        return;
+      }
+      Result<Session> session = Session::start(*std::move(communicator));
+      ASSERT_TRUE(session) << session.error().to_string();
+      const Result<Ticket> ticket = session->barrier("b");
+      ASSERT_TRUE(ticket) << ticket.error().to_string();
+      const Status met = session->wait(*ticket);
+      EXPECT_TRUE(met) << met.error().to_string();
+    });
+  }
+}
+
 TEST(Failure, InAWorldOfTwoNamesTheOther) {
   RankFailures errors;
   run_with_victim(2, 1, SIGKILL, collectives().front().call, Placement::one_host(), errors);
@@ -245,6 +330,40 @@ TEST(Failure, OfARankThatLeavesEarlyNamesItOnAllOtherRanks) {
   for (const Error& error : errors.all()) {
     EXPECT_TRUE(error.message.starts_with("rank 2 on host host-2 has left, but rank "))
         << error.message;
+  }
+}
+
+// Messages are not counted as calls, so both ranks have made the same number of calls. 64 MB fit
+// neither in the ring between two ranks nor in the buffers of their sockets.
+TEST(Failure, OfARankThatLeavesBeforeAMessageNamesIt) {
+  const std::vector<NamedCollective> messages = {
+      {"receive",
+       [](Communicator& world) {
+         int value = 0;
+         return world.receive(&value, sizeof value, 1);
+       }},
+      {"send",
+       [](Communicator& world) {
+         const std::vector<char> data(64'000'000);
+         return world.send(data.data(), data.size(), 1);
+       }},
+  };
+  for (const Placement placement : {Placement::one_host(), Placement::host_each()}) {
+    for (const NamedCollective& message : messages) {
+      SCOPED_TRACE(message.name);
+      RankFailures errors;
+      spawn_ranks(
+          2,
+          [&](Communicator& world) {
+            if (world.rank() == 0) errors.add(message.call(world));
+          },
+          testing::kPatience, placement);
+      EXPECT_EQ(errors.all().size(), 1u);
+      errors.expect_all(ErrorCode::kPeerLost, 1);
+      for (const Error& error : errors.all()) {
+        EXPECT_TRUE(error.message.starts_with("rank 1 on host host-1 has left")) << error.message;
+      }
+    }
   }
 }
 

@@ -22,6 +22,7 @@ Lines::Lines(const Descriptor& wake)
 }
 
 std::size_t Lines::add(Link link, bool is_confirmed) {
+  link.socket.close_in_children();
   lines_.push_back({link.rank, std::move(link.host), ControlConnection(std::move(link.socket))});
   const std::size_t index = lines_.size() - 1;
   poll_for(EPOLL_CTL_ADD, index, EPOLLIN);

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <span>
@@ -398,6 +399,11 @@ std::vector<int> Monitor::Impl::departed() const {
   return {departed_.begin(), departed_.end()};
 }
 
+bool Monitor::Impl::has_said_goodbye(int rank) const {
+  const Lock lock(mutex_);
+  return departures_.contains(rank);
+}
+
 std::vector<int> Monitor::Impl::departed_in_step() const {
   const Lock lock(mutex_);
   const std::uint64_t entered = monitor_.entered_.load(std::memory_order_relaxed);
@@ -419,9 +425,16 @@ bool Monitor::Impl::has_undelivered(int from) const {
 }
 
 Monitor::Monitor(MonitorOptions options, std::vector<Link> links, Switchboard* switchboard)
-    : impl_(std::make_unique<Impl>(*this, std::move(options), std::move(links), switchboard)) {}
+    : process_(::getpid()),
+      impl_(std::make_unique<Impl>(*this, std::move(options), std::move(links), switchboard)) {}
 
-Monitor::~Monitor() = default;
+Monitor::~Monitor() {
+  if (is_foreign()) static_cast<void>(impl_.release());
+}
+
+bool Monitor::is_foreign() const {
+  return ::getpid() != process_;
+}
 
 Error Monitor::failure() const {
   return impl_->failure();
@@ -458,6 +471,9 @@ void Monitor::handle(Topic topic, std::function<void(int from, Bytes payload)> h
 }
 std::vector<int> Monitor::departed() const {
   return impl_->departed();
+}
+bool Monitor::has_said_goodbye(int rank) const {
+  return impl_->has_said_goodbye(rank);
 }
 std::vector<int> Monitor::departed_in_step() const {
   return impl_->departed_in_step();

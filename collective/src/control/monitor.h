@@ -58,10 +58,15 @@ class Monitor {
   /// switchboard they are connections to all other ranks; it must outlive the monitor.
   Monitor(MonitorOptions options, std::vector<Link> links, Switchboard* switchboard = nullptr);
 
-  /// Sends a goodbye, unless the world has failed, and joins the thread.
+  /// Sends a goodbye, unless the world has failed, and joins the thread. Does nothing in a process
+  /// that was forked from the rank: the thread does not exist there.
   ~Monitor();
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
+
+  /// Whether this process was forked from the rank to which the monitor belongs. Such a process must
+  /// not use the world, and leaves its objects as they are.
+  bool is_foreign() const;
 
   /// One atomic load, cheap enough for a spinning loop.
   bool failed() const { return failed_.load(std::memory_order_acquire); }
@@ -129,6 +134,9 @@ class Monitor {
   /// The ranks that have left in order.
   std::vector<int> departed() const;
 
+  /// Whether a rank has said goodbye. What it wrote before is visible then.
+  bool has_said_goodbye(int rank) const;
+
   /// Of these, the ranks that had not entered more calls than this rank, and whose messages the
   /// handlers have processed. The others may have sent what this rank has not seen yet.
   std::vector<int> departed_in_step() const;
@@ -137,6 +145,7 @@ class Monitor {
   class Impl;
   std::atomic<bool> failed_{false};
   std::atomic<std::uint64_t> entered_{0};
+  const int process_;
   std::unique_ptr<Impl> impl_;
 };
 

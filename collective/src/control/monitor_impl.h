@@ -48,6 +48,7 @@ class Monitor::Impl {
   void settle();
   void handle(Topic topic, std::function<void(int, Bytes)> handler);
   std::vector<int> departed() const;
+  bool has_said_goodbye(int rank) const;
   std::vector<int> departed_in_step() const;
 
  private:

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <climits>
 #include <cstring>
@@ -85,10 +86,23 @@ bool Ring::has_room(std::uint64_t bytes) {
   return end - known_slowest_ <= capacity_;
 }
 
+// A ring occupies memory only as far as it has been used. Doubles at least, so that there are few
+// system calls.
+bool Ring::occupy(std::uint64_t end) {
+  const std::uint64_t needed = std::min(end, capacity_);
+  if (needed <= occupied_) return true;
+  constexpr std::uint64_t kLeast = 4096;
+  const std::uint64_t goal = std::min(std::bit_ceil(std::max(needed, kLeast)), capacity_);
+  if (!reserve_(data_ + occupied_, goal - occupied_)) return false;
+  occupied_ = goal;
+  return true;
+}
+
 bool Ring::write(ByteView head, ByteView body) {
   const std::uint64_t length = head.size() + body.size();
   if (!has_room(length)) return false;
   const std::uint64_t at = writer_->at.load(std::memory_order_relaxed);
+  if (!occupy(at + room_for(length))) return false;
   copy_in(at, std::as_bytes(std::span(&length, 1)));
   copy_in(at + kPrefix, head);
   copy_in(at + kPrefix + head.size(), body);
@@ -203,7 +217,7 @@ struct Places {
   Ring log;
   std::vector<Ring> rings;  // by rank; rank 0 has none
 
-  Places(int size, std::byte* memory, std::uint64_t bytes) {
+  Places(int size, std::byte* memory, std::uint64_t bytes, const Reserve& reserve) {
     const auto ranks = static_cast<std::uint64_t>(size);
     Divider divider(memory, bytes);
     head = divider.take<Head>(1);
@@ -215,13 +229,13 @@ struct Places {
     auto* const ring_readers = divider.take<Position>(ranks);
     const std::uint64_t log_bytes = divider.left() / 4 / 64 * 64;
     // Every rank except rank 0 reads the log.
-    log =
-        Ring(log_writer, log_readers + 1, size - 1, divider.take<std::byte>(log_bytes), log_bytes);
+    log = Ring(log_writer, log_readers + 1, size - 1, divider.take<std::byte>(log_bytes), log_bytes,
+               reserve);
     const std::uint64_t ring_bytes = divider.left() / ranks / 64 * 64;
     rings.emplace_back();
     for (std::uint64_t rank = 1; rank < ranks; ++rank) {
       rings.emplace_back(ring_writers + rank, ring_readers + rank, 1,
-                         divider.take<std::byte>(ring_bytes), ring_bytes);
+                         divider.take<std::byte>(ring_bytes), ring_bytes, reserve);
     }
   }
 };
@@ -229,10 +243,10 @@ struct Places {
 class SharedChannel final : public Channel {
  public:
   SharedChannel(int rank, int size, std::byte* memory, std::uint64_t bytes, const Monitor& monitor,
-                Take take)
+                Take take, const Reserve& reserve)
       : rank_(rank),
         size_(size),
-        places_(size, memory, bytes),
+        places_(size, memory, bytes, reserve),
         monitor_(monitor),
         take_(std::move(take)) {}
 
@@ -399,9 +413,18 @@ std::uint64_t least_shared_bytes(int ranks) {
   return kTallies * 4 + n * (5 * 64 + kLeastRing) * 4 / 3 + 4096;
 }
 
+// All before the log.
+std::uint64_t first_shared_bytes(int ranks) {
+  const auto n = static_cast<std::uint64_t>(ranks);
+  const std::uint64_t positions = (1 + 3 * n) * sizeof(Position);
+  return sizeof(Head) + n * sizeof(Doorbell) + kTallies * sizeof(std::int32_t) + positions;
+}
+
 std::unique_ptr<Channel> shared_channel(int rank, int size, std::byte* memory, std::uint64_t bytes,
-                                        const Monitor& monitor, Channel::Take take) {
-  return std::make_unique<SharedChannel>(rank, size, memory, bytes, monitor, std::move(take));
+                                        const Monitor& monitor, Channel::Take take,
+                                        const Reserve& reserve) {
+  return std::make_unique<SharedChannel>(rank, size, memory, bytes, monitor, std::move(take),
+                                         reserve);
 }
 
 // The channel over the monitors' connections, between hosts. On rank 0 the monitor's thread

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "transport/bytes.h"
 #include "transport/socket.h"
@@ -81,6 +82,11 @@ class Monitor;
 
 namespace muster::collective::session {
 
+/// Reserves shared memory before it is used for the first time: an access to memory that is not
+/// available, also a read, would kill the process with SIGBUS. False: there is not enough memory,
+/// and the world has failed. Null: all of the memory is available already.
+using Reserve = std::function<bool(const std::byte* begin, std::uint64_t bytes)>;
+
 /// Thread-safety: hand_over(), notify_self() and bell() from any thread; the other methods from the
 /// thread on duty.
 class Channel {
@@ -142,8 +148,13 @@ class Channel {
 /// The size of the shared memory for `ranks` ranks, which must be zeros at first.
 std::uint64_t least_shared_bytes(int ranks);
 
+/// The part at its beginning that must be reserved before the channel is made; the channel reserves
+/// its rings as far as they are used.
+std::uint64_t first_shared_bytes(int ranks);
+
 std::unique_ptr<Channel> shared_channel(int rank, int size, std::byte* memory, std::uint64_t bytes,
-                                        const Monitor& monitor, Channel::Take take);
+                                        const Monitor& monitor, Channel::Take take,
+                                        const Reserve& reserve = {});
 std::unique_ptr<Channel> message_channel(int rank, int size, Monitor& monitor, Channel::Take take);
 
 struct alignas(64) Position {
@@ -164,20 +175,22 @@ class Ring {
  public:
   Ring() = default;
 
-  /// `readers` positions follow the writer's; `capacity` is a multiple of 8.
+  /// `readers` positions follow the writer's, and are reserved; `capacity` is a multiple of 8.
   Ring(Position* writer, Position* readers, int reader_count, std::byte* data,
-       std::uint64_t capacity)
+       std::uint64_t capacity, Reserve reserve = {})
       : writer_(writer),
         readers_(readers),
         reader_count_(reader_count),
         data_(data),
-        capacity_(capacity) {}
+        capacity_(capacity),
+        occupied_(reserve ? 0 : capacity),
+        reserve_(std::move(reserve)) {}
 
   /// The longest message that fits in an empty ring.
   std::uint64_t longest() const { return capacity_ / 2; }
 
   /// False if there is no room. Then read() of the reader that frees space reports that the writer
-  /// waits.
+  /// waits. Also false if the memory could not be reserved.
   bool write(ByteView message) { return write(message, {}); }
   bool has_room(std::uint64_t bytes);
 
@@ -203,6 +216,7 @@ class Ring {
 
  private:
   std::uint64_t slowest() const;
+  bool occupy(std::uint64_t end);
   void copy_in(std::uint64_t at, ByteView bytes);
   void copy_out(std::uint64_t at, std::byte* out, std::uint64_t bytes) const;
 
@@ -212,6 +226,8 @@ class Ring {
   std::byte* data_ = nullptr;
   std::uint64_t capacity_ = 0;
   std::uint64_t known_slowest_ = 0;  // the slowest reader's position when the writer last looked
+  std::uint64_t occupied_ = 0;       // the writer's: bytes of data_ that are reserved
+  Reserve reserve_;
 };
 
 }  // namespace muster::collective::session

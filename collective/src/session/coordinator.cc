@@ -30,27 +30,31 @@ std::vector<std::uint64_t> gathered_of(const std::vector<std::shared_ptr<const R
 }  // namespace
 
 Coordinator::Coordinator(std::vector<std::string> hosts, std::uint64_t fusion_bytes,
-                         std::size_t most_names)
+                         std::size_t most_names, std::uint32_t first_id)
     : hosts_(std::move(hosts)),
       fusion_bytes_(fusion_bytes),
       most_names_(most_names),
       joined_(hosts_.size()),
-      stragglers_(static_cast<int>(hosts_.size()), {}) {}
+      stragglers_(static_cast<int>(hosts_.size()), {}),
+      next_id_(first_id) {}
 
 bool Coordinator::take(int from, ByteView message, Deadline time) {
-  const std::optional<HandOver> said = decode_hand_over(message);
+  std::optional<HandOver> said = decode_hand_over(message);
   if (!said) return false;
   if (ended_) return true;
-  if (const auto* news = std::get_if<New>(&*said)) {
-    const Request& request = news->request;
+  if (auto* news = std::get_if<New>(&*said)) {
+    Request& request = news->request;
     const bool all_to_all = request.call.kind == CallKind::kAllToAll;
     const bool all_gather = request.call.kind == CallKind::kAllGather;
     if ((all_to_all && request.lengths.size() != hosts_.size()) ||
         (all_gather && request.lengths.size() != 1)) {
       return false;
     }
+    // Each rank would store a number for each rank. The ranks exchange them (Executor::all_to_all).
+    if (all_to_all) request.lengths = {bytes_of(request)};
     Name& name = name_of(news->name);
     want(name, from, request);
+    if (all_to_all) name.is_new = true;  // the lengths have changed, and perhaps not their sum
     hand_over(name, from, time);
   } else if (const auto* again = std::get_if<Again>(&*said)) {
     // A forgotten id is not an error: its rank receives a Forget record, and sends the name again.
@@ -79,7 +83,10 @@ Coordinator::Name& Coordinator::name_of(std::string_view text) {
   if (names_.size() >= most_names_) forget_old_names();
   if (once_count_ >= kMostOnce) forget_names_of_once();
   auto name = std::make_unique<Name>();
-  name->id = next_id_++;
+  // 0 is not an id. After 2^32 names, the first ones may still be in use.
+  do {
+    name->id = next_id_++;
+  } while (name->id == 0 || by_id_.contains(name->id));
   name->text = key;
   name->tally = tally_of(key);
   name->wanted.resize(hosts_.size());
@@ -243,8 +250,7 @@ std::shared_ptr<const Agreed> Coordinator::judge(const Name& name) const {
   agreed->name = name.text;
   agreed->request = {name.wanted[first]->call, name.wanted[first]->lengths};
   agreed->error = fault_of(name, static_cast<int>(first));
-  const CallKind kind = agreed->request.call.kind;
-  if (!agreed->error && (kind == CallKind::kAllGather || kind == CallKind::kAllToAll)) {
+  if (!agreed->error && agreed->request.call.kind == CallKind::kAllGather) {
     agreed->gathered = gathered_of(name.wanted);
   }
   return agreed;

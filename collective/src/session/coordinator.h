@@ -35,9 +35,9 @@ inline constexpr std::size_t kMostOnce = 2'048;
 
 class Coordinator {
  public:
-  /// `hosts` by rank, for messages: "rank 0 on host a".
+  /// `hosts` by rank, for messages: "rank 0 on host a". `first_id` is the id of the first name.
   Coordinator(std::vector<std::string> hosts, std::uint64_t fusion_bytes,
-              std::size_t most_names = kMostNames);
+              std::size_t most_names = kMostNames, std::uint32_t first_id = 1);
 
   /// Receives a message that rank `from` handed over at `time`. Messages of different ranks may
   /// arrive in an order other than that of their times. False if the message is invalid.
@@ -82,8 +82,9 @@ class Coordinator {
     std::uint32_t id = 0;
     std::string text = {};
     std::uint32_t tally = 0;
-    std::vector<std::shared_ptr<const Request>> wanted = {};  // by rank: its last request
-    std::vector<char> has = {};                               // by rank: has handed it over
+    // By rank: its last request. Of the lengths of an all_to_all, only their sum is stored.
+    std::vector<std::shared_ptr<const Request>> wanted = {};
+    std::vector<char> has = {};  // by rank: has handed it over
     int count = 0;
     int last = 0;        // the rank that handed it over last
     bool is_new = true;  // a rank has changed its request
@@ -129,7 +130,7 @@ class Coordinator {
   // Ids in the order of creation. Some belong to names that are no longer `only_once`.
   std::deque<std::uint32_t> once_;
   std::size_t once_count_ = 0;  // names that are `only_once`
-  std::uint32_t next_id_ = 1;
+  std::uint32_t next_id_;
   std::uint64_t uses_ = 0;
   std::uint64_t cut_bytes_ = 0;
 };

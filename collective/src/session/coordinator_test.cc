@@ -129,6 +129,44 @@ TEST(Coordinator, GathersLengths) {
             (std::vector<std::uint64_t>{10, 11}));
 }
 
+// With the lengths of all pairs, the record of 300 ranks would have 720,000 bytes.
+TEST(Coordinator, SendsNoLengthsOfAnAllToAll) {
+  constexpr std::size_t kRanks = 300;
+  Coordinator coordinator(std::vector<std::string>(kRanks, "a"), 1000);
+  const auto splits = [](std::uint64_t first) {
+    Request request{.call = {.kind = CallKind::kAllToAll},
+                    .lengths = std::vector<std::uint64_t>(kRanks, 8)};
+    request.lengths[0] = first;
+    request.lengths[1] = 16 - first;
+    return request;
+  };
+  for (const std::uint64_t first : {8, 5}) {
+    for (std::size_t rank = 0; rank < kRanks; ++rank) {
+      ASSERT_TRUE(hand_over(coordinator, static_cast<int>(rank), "a", splits(first)));
+    }
+    const Record record = coordinator.cut();
+    ASSERT_TRUE(std::get<Batch>(record).entries.at(0).news)
+        << "the ranks must exchange the new lengths, although their sum is the same";
+    EXPECT_LT(encode(record).size(), 200u);
+    EXPECT_EQ(coordinator.cut_bytes(), 8 * kRanks);
+  }
+  for (std::size_t rank = 0; rank < kRanks; ++rank) {
+    ASSERT_TRUE(coordinator.take(static_cast<int>(rank), encode(Again{1}), kStart));
+  }
+  EXPECT_FALSE(std::get<Batch>(coordinator.cut()).entries.at(0).news);
+}
+
+TEST(Coordinator, GivesNoIdTwiceAfterTheLastOne) {
+  constexpr std::uint32_t kLast = UINT32_MAX;
+  Coordinator coordinator({"a"}, 1000, kMostNames, kLast);
+  Ids ids;
+  for (const char* name : {"last", "first", "second"}) {
+    hand_over(coordinator, 0, name);
+    ids.push_back(ids_of(coordinator.cut()).at(0));
+  }
+  EXPECT_EQ(ids, (Ids{kLast, 1, 2})) << "0 is not an id";
+}
+
 TEST(Coordinator, AJoinedRankCountsAsReady) {
   Coordinator coordinator({"a", "b", "c"}, 1000);
   hand_over(coordinator, 0, "w");

@@ -29,7 +29,7 @@ std::unique_ptr<Channel> channel_over(const SessionBase& base, Channel::Take tak
     return message_channel(world.rank, world.size, *world.monitor, std::move(take));
   }
   return shared_channel(world.rank, world.size, base.shared, base.shared_bytes, *world.monitor,
-                        std::move(take));
+                        std::move(take), base.reserve);
 }
 
 Engine::Engine(SessionBase base, SessionOptions options, MakeChannel make_channel)
@@ -42,6 +42,11 @@ Engine::Engine(SessionBase base, SessionOptions options, MakeChannel make_channe
 }
 
 Status Engine::start() {
+  if (base_.shared != nullptr && base_.reserve &&
+      base_.shared_bytes >= least_shared_bytes(size()) &&
+      !base_.reserve(base_.shared, first_shared_bytes(size()))) {
+    return monitor()->failure();
+  }
   // The session's thread uses the log; it does not run yet.
   const bool logs =
       rank() == 0 && size() > 1 && options_.autotune && !options_.autotune_log.empty();
@@ -89,7 +94,7 @@ Engine::~Engine() {
 
 // The channel stays, since other ranks may still be in a call.
 void Engine::leave() {
-  if (stopping_.exchange(true)) return;
+  if (is_foreign() || stopping_.exchange(true)) return;
   if (thread_.joinable()) {
     bell().ring();
     thread_.join();

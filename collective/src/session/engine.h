@@ -69,6 +69,9 @@ class Engine {
   void mark_cycles(bool marks) { marks_cycles_ = marks; }
   shm::Arena* arena() const { return base_.arena; }
 
+  /// Whether this process was forked from the rank of the session, and must not use it.
+  bool is_foreign() const { return monitor() != nullptr && monitor()->is_foreign(); }
+
   /// The number of names that this rank stores. For tests.
   std::size_t known_names() const;
 
@@ -98,7 +101,9 @@ class Engine {
     Request said;             // the last request that this rank sent
     bool said_by_id = false;  // the last request was sent as the id alone
     Operation* in_flight = nullptr;
-    std::shared_ptr<const Agreed> agreed;  // used by the thread on duty only
+    // Used by the thread on duty only.
+    std::shared_ptr<const Agreed> agreed;
+    std::vector<std::uint64_t> received;  // all_to_all: by rank, what it sends to this rank
   };
   struct TextHash : std::hash<std::string_view> {
     using is_transparent = void;

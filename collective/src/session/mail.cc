@@ -67,7 +67,7 @@ Mail::Mail(const SessionBase& base, Channel& channel, Settle settle)
       peers_(static_cast<std::size_t>(base.world.size)) {
   if (base.mail != nullptr && base.mail_bytes >= MailRings::least_bytes(world_.size) &&
       channel_.bell_of(world_.rank) != nullptr) {
-    rings_.emplace(world_.rank, world_.size, base.mail, base.mail_bytes);
+    rings_.emplace(world_.rank, world_.size, base.mail, base.mail_bytes, base.reserve);
     short_bytes_ = kLongestShortInRing;
     part_bytes_ = (2 * rings_->longest() / kPartsInRing - 2 * kPartHead) / 64 * 64;
     return;
@@ -252,6 +252,7 @@ bool Mail::collect() {
   if (letters == seen_letters_ && !some_wait_.load(std::memory_order_relaxed)) return false;
   std::unique_lock lock(mutex_);
   seen_letters_ = letters;
+  if (!rings_->open_for_reading()) return false;
   bool moved = false;
   for (int other = 0; other < world_.size; ++other) {
     if (other == world_.rank) continue;

@@ -33,6 +33,15 @@ std::string described(const Operation& operation) {
 
 }  // namespace
 
+Reserve reserve_in(World& world) {
+  return [&world](const std::byte* begin, std::uint64_t bytes) {
+    const auto offset = static_cast<std::uint64_t>(begin - world.memory.base());
+    const Status there = world.memory.reserve(offset, bytes);
+    if (!there) world.monitor->fail(there.error());
+    return static_cast<bool>(there);
+  };
+}
+
 void Operation::sleep_until_done(Monitor* monitor, std::optional<Deadline> limit,
                                  const std::function<void()>& look) {
   Deadline look_at = Clock::now() + kUntilOthersAreAsked;
@@ -193,18 +202,24 @@ Status Executor::all_gather(Item& item) {
   return gathered ? room : gathered;
 }
 
+// Exchanges the lengths if any rank has changed its own, so that no rank stores those of all pairs.
 Status Executor::all_to_all(Item& item) {
-  const auto size = static_cast<std::size_t>(base_.world.size);
-  const auto rank = static_cast<std::size_t>(base_.world.rank);
-  std::vector<std::uint64_t> received(size);
-  for (std::size_t from = 0; from < size; ++from) {
-    received[from] = item.agreed->gathered[from * size + rank];
+  const std::vector<std::uint64_t>& sent = item.operation->request.lengths;
+  std::vector<std::uint64_t>& received = *item.received;
+  if (received.empty()) {
+    std::vector<std::uint64_t> lengths(sent.size());
+    const std::vector<std::uint64_t> bytes(sent.size(), sizeof lengths[0]);
+    const Status exchanged = backend_.all_to_all(
+        numbered(item.agreed->request.call), reinterpret_cast<const std::byte*>(sent.data()), bytes,
+        reinterpret_cast<std::byte*>(lengths.data()), bytes);
+    if (!exchanged) return exchanged;
+    received = std::move(lengths);
   }
   Status room;
   std::byte* const out = room_for(*item.operation, received, room);
   if (out == nullptr && sum_of(received) > 0) return room;
   const Status moved = backend_.all_to_all(numbered(item.agreed->request.call), item.operation->in,
-                                           item.operation->request.lengths, out, received);
+                                           sent, out, received);
   return moved ? room : moved;
 }
 

@@ -16,6 +16,7 @@
 
 #include "backend.h"
 #include "muster/collective/session.h"
+#include "session/channel.h"
 #include "session/memory_in_use.h"
 #include "session/protocol.h"
 #include "shm/layout.h"
@@ -107,6 +108,9 @@ struct SessionBase {
   std::byte* mail = nullptr;
   std::uint64_t mail_bytes = 0;
 
+  /// For `shared` and `mail`.
+  session::Reserve reserve = {};
+
   /// Memory of this rank that other ranks of its host can read. Null if this rank shares no memory.
   shm::Arena* arena = nullptr;
 
@@ -124,11 +128,18 @@ Result<Session> start_session(SessionBase base, SessionOptions options);
 
 namespace muster::collective::session {
 
+/// Reserves parts of the memory of this host, and fails the world if there is not enough.
+Reserve reserve_in(World& world);
+
 /// One operation of a batch. `operation` is null if this rank has joined.
 struct Item {
   Operation* operation = nullptr;
   const Agreed* agreed = nullptr;
   Status outcome = {};
+
+  /// all_to_all: the bytes that each rank sends to this rank; empty if they must be exchanged. Not
+  /// null.
+  std::vector<std::uint64_t>* received = nullptr;
 };
 
 /// Executes agreed operations on the backend. It numbers the calls, passes the tensors of a batch

@@ -117,10 +117,10 @@ std::optional<HandOver> decode_hand_over(ByteView message);
 /// The operation that the ranks have agreed on for a name.
 struct Agreed {
   std::string name;
-  Request request;  // of the lowest rank that handed it over
-  std::vector<std::uint64_t>
-      gathered;                     // all_gather: bytes by rank; all_to_all: by sender, receiver
-  std::optional<Error> error = {};  // the reason why the ranks do not agree
+  Request
+      request;  // of the lowest rank that handed it over; for an all_to_all, `lengths` is the sum
+  std::vector<std::uint64_t> gathered;  // all_gather: bytes by rank
+  std::optional<Error> error = {};      // the reason why the ranks do not agree
 };
 
 struct Entry {

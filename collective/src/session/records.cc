@@ -69,6 +69,7 @@ bool Engine::find_items(const Batch& batch) {
       name = &*known_.try_emplace(entry.news->name).first;
       name->second.id = entry.id;
       name->second.agreed = entry.news;
+      name->second.received.clear();
       if (entry.id != 0) by_id_[entry.id] = name;
     } else {
       const auto found = by_id_.find(entry.id);
@@ -79,7 +80,8 @@ bool Engine::find_items(const Batch& batch) {
     const bool stands_in = known.agreed->error || join_ != nullptr;
     if (known.in_flight == nullptr && !stands_in) return false;
     names_.push_back(name);
-    items_.push_back({.operation = known.in_flight, .agreed = known.agreed.get()});
+    items_.push_back(
+        {.operation = known.in_flight, .agreed = known.agreed.get(), .received = &known.received});
   }
   return !items_.empty();
 }

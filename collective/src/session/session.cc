@@ -25,6 +25,7 @@ Result<Session> Session::start(Communicator world, SessionOptions options) {
     base.shared_bytes = impl->layout.session_bytes;
     base.mail = impl->world->memory.base() + impl->layout.mail;
     base.mail_bytes = impl->layout.mail_bytes;
+    base.reserve = session::reserve_in(*impl->world);
   }
   base.calls = impl->calls;
   base.owner = impl;
@@ -38,7 +39,10 @@ Result<Session> start_session(SessionBase base, SessionOptions options) {
 }
 
 Session::Session(std::unique_ptr<session::Engine> engine) : engine_(std::move(engine)) {}
-Session::~Session() = default;
+// In a forked process nothing is destroyed, as in Communicator.
+Session::~Session() {
+  if (engine_ && engine_->is_foreign()) static_cast<void>(engine_.release());
+}
 Session::Session(Session&& other) noexcept = default;
 Session& Session::operator=(Session&& other) noexcept = default;
 

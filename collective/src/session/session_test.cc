@@ -3,6 +3,7 @@
 #include "muster/collective/session.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -207,6 +208,40 @@ TEST_P(SessionTest, ExecutesEachKindOfOperation) {
   }
 }
 
+// In turn no rank has changed its lengths, one rank has, and all have. The sums stay the same.
+TEST_P(SessionTest, ExchangesChangingLengthsUnderOneName) {
+  constexpr int kSize = 3;
+  run(kSize, [](Session& session) {
+    const auto length = [](int step, int from, int to) -> std::uint64_t {
+      const bool is_changed = (step >= 1 && from == 1) || (step >= 3 && step < 5);
+      if (!is_changed || to == 2) return 4;
+      return to == 0 ? 7 : 1;
+    };
+    const auto letter = [](int from, int to) { return static_cast<char>('a' + kSize * from + to); };
+    const int rank = session.rank();
+    for (int step = 0; step < 7; ++step) {
+      std::vector<std::uint64_t> lengths;
+      std::string sent;
+      std::string expected;
+      std::vector<std::uint64_t> expected_lengths;
+      for (int other = 0; other < kSize; ++other) {
+        lengths.push_back(length(step, rank, other));
+        sent.append(lengths.back(), letter(rank, other));
+        expected_lengths.push_back(length(step, other, rank));
+        expected.append(expected_lengths.back(), letter(other, rank));
+      }
+      std::string received;
+      EXPECT_OK(session.wait(ticket_of(session.all_to_all(
+          "all_to_all", sent.data(), lengths, [&](std::span<const std::uint64_t> bytes) {
+            EXPECT_TRUE(std::ranges::equal(bytes, expected_lengths));
+            received.resize(std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0}));
+            return received.data();
+          }))));
+      EXPECT_EQ(received, expected) << "step " << step;
+    }
+  });
+}
+
 TEST_P(SessionTest, ExecutesAGroupTogether) {
   run(3, [&](Session& session) {
     for (int step = 0; step < 3; ++step) {
@@ -365,6 +400,115 @@ TEST_P(SessionTest, AcceptsManyLongNamesAtOnce) {
     for (const Ticket ticket : tickets) EXPECT_OK(session.wait(ticket));
     EXPECT_EQ(std::ranges::count(values, 2), static_cast<std::ptrdiff_t>(kNames));
   });
+}
+
+// Shared memory in which an access to a part that is not reserved ends the test with SIGSEGV.
+class GuardedMemory {
+ public:
+  explicit GuardedMemory(std::uint64_t bytes) : bytes_(bytes) {
+    base_ = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    EXPECT_NE(base_, MAP_FAILED);
+  }
+  ~GuardedMemory() { ::munmap(base_, bytes_); }
+  GuardedMemory(const GuardedMemory&) = delete;
+  GuardedMemory& operator=(const GuardedMemory&) = delete;
+
+  std::byte* base() const { return static_cast<std::byte*>(base_); }
+
+  static bool reserve(const std::byte* begin, std::uint64_t bytes) {
+    constexpr std::uintptr_t kPage = 4096;
+    const auto first = reinterpret_cast<std::uintptr_t>(begin) / kPage * kPage;
+    const auto end = reinterpret_cast<std::uintptr_t>(begin) + bytes;
+    return ::mprotect(reinterpret_cast<void*>(first), end - first, PROT_READ | PROT_WRITE) == 0;
+  }
+
+ private:
+  std::uint64_t bytes_;
+  void* base_;
+};
+
+// Runs `body` on the session of each rank, whose memory `reserve` reserves; it gets the number of the
+// reservation, from 0.
+void with_guarded_sessions(int size, const std::function<bool(World&, int number)>& reserve,
+                           const std::function<void(Result<Session>)>& body) {
+  const shm::Layout layout = shm::layout_of(size, 0);
+  const GuardedMemory shared(layout.session_bytes);
+  const GuardedMemory mail(layout.mail_bytes);
+  testing::spawn_worlds(
+      size, testing::Placement::one_host(),
+      [&](World& world) {
+        const shm::Layout own = shm::layout_of(size, world.options.arena_bytes.value_or(0));
+        const std::unique_ptr<Backend> backend = backend_of(world, own);
+        ASSERT_NE(backend, nullptr);
+        std::atomic<int> number = 0;
+        SessionBase base{.world = world,
+                         .backend = backend.get(),
+                         .shared = shared.base(),
+                         .shared_bytes = layout.session_bytes,
+                         .mail = mail.base(),
+                         .mail_bytes = layout.mail_bytes};
+        base.reserve = [&](const std::byte* begin, std::uint64_t bytes) {
+          return reserve(world, number++) && GuardedMemory::reserve(begin, bytes);
+        };
+        body(start_session(std::move(base), {}));
+      },
+      testing::kPatience, session_memory);
+}
+
+TEST(SessionMemory, IsReservedBeforeItIsUsed) {
+  static constexpr int kSize = 3;
+  with_guarded_sessions(
+      kSize, [](World&, int) { return true; },
+      [](Result<Session> session) {
+        ASSERT_TRUE(session) << session.error().to_string();
+        for (int step = 0; step < 3; ++step) {
+          std::vector<float> values(100, 1);
+          EXPECT_OK(sum(*session, "w" + std::string(2'000, 'n') + std::to_string(step), values));
+          EXPECT_EQ(values[99], kSize);
+        }
+        const int next = (session->rank() + 1) % kSize;
+        const int previous = (session->rank() + kSize - 1) % kSize;
+        for (const std::size_t bytes : {1UL, 1'000'000UL}) {
+          const std::vector<char> out(bytes, 'x');
+          std::vector<char> in(bytes);
+          const Ticket sending = ticket_of(session->send(out.data(), bytes, next));
+          EXPECT_OK(session->wait(ticket_of(session->receive(in.data(), bytes, previous))));
+          EXPECT_OK(session->wait(sending));
+          EXPECT_EQ(in, out);
+        }
+      });
+}
+
+// Rank 1 cannot reserve the first part, its ring to rank 0, or the positions of its mail.
+TEST(SessionMemory, ThatIsNotAvailableIsAnErrorOnAllRanks) {
+  for (const int last : {0, 1, 2}) {
+    with_guarded_sessions(
+        2,
+        [last](World& world, int number) {
+          if (world.rank != 1 || number < last) return true;
+          world.monitor->fail({.code = ErrorCode::kSystem, .message = "no memory", .rank = 1});
+          return false;
+        },
+        [last](Result<Session> session) {
+          if (last == 0 && !session) {
+            EXPECT_EQ(session.error().message, "no memory");
+            return;
+          }
+          ASSERT_TRUE(session) << session.error().to_string();
+          std::vector<float> values(10, 1);
+          Status status = sum(*session, "w", values);
+          int number = 1;
+          if (status && session->rank() == 1) {
+            status = session->wait(ticket_of(session->send(&number, sizeof number, 0)));
+          }
+          if (status) {
+            status = session->wait(
+                ticket_of(session->receive(&number, sizeof number, 1 - session->rank())));
+          }
+          ASSERT_FALSE(status);
+          EXPECT_TRUE(status.error().message.starts_with("no memory")) << status.error().message;
+        });
+  }
 }
 
 TEST_P(SessionTest, ForgetsManyNamesAndAcceptsThemAgain) {

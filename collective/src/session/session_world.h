@@ -52,6 +52,7 @@ inline std::unique_ptr<Session> session_of(World& world, Over over, SessionOptio
     base.shared_bytes = owner->layout.session_bytes;
     base.mail = world.memory.base() + owner->layout.mail;
     base.mail_bytes = owner->layout.mail_bytes;
+    base.reserve = reserve_in(world);
   }
   if (world.memory) {
     const std::uint64_t bytes = owner->layout.arena_bytes_per_rank;

@@ -13,6 +13,7 @@
 #include <climits>
 #include <ctime>
 #include <optional>
+#include <utility>
 
 namespace muster::collective::shm {
 namespace {
@@ -47,7 +48,8 @@ const std::uint32_t* futex_word(const std::atomic<std::uint64_t>& signal) {
 
 }  // namespace
 
-Waiter::Waiter(Board& mine, Monitor* monitor) : mine_(mine), monitor_(monitor) {
+Waiter::Waiter(Board& mine, Monitor* monitor, HasLeft has_left)
+    : mine_(mine), monitor_(monitor), has_left_(std::move(has_left)) {
   fences_myself_ = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) != 0;
   mine.fences_for_sleepers.store(fences_myself_ ? 1 : 0, std::memory_order_release);
 }
@@ -73,6 +75,7 @@ bool Waiter::sleep_until(Board& theirs, const std::atomic<std::uint64_t>& signal
                          std::uint64_t target) {
   theirs.sleepers.fetch_add(1, std::memory_order_seq_cst);
   std::optional<Monitor::Watch> watch;
+  std::optional<Error> left;
   bool reached = false;
   for (int naps = 0;; ++naps) {
     // Not needed if the publisher uses a fence; see Waiter in rings.h.
@@ -82,8 +85,17 @@ bool Waiter::sleep_until(Board& theirs, const std::atomic<std::uint64_t>& signal
     const std::uint64_t seen = signal.load(std::memory_order_seq_cst);
     reached = seen >= target;
     if (reached || failed()) break;
-    if (naps == kNapsBeforeWatch && monitor_ != nullptr) {
-      watch.emplace(*monitor_, call_ == nullptr ? std::string("a call") : to_string(*call_));
+    // Found before the signal was read, so that it contains all that the rank has published.
+    if (left) {
+      monitor_->fail(*std::move(left));
+      break;
+    }
+    if (naps >= kNapsBeforeWatch && monitor_ != nullptr) {
+      const std::string call = call_ == nullptr ? std::string("a call") : to_string(*call_);
+      if (!watch) watch.emplace(*monitor_, call);
+      // The monitor detects a rank that has made fewer calls, but messages are not counted.
+      left = has_left_(theirs, call);
+      if (left) continue;
     }
     const timespec nap{0, packed_ ? kNapNanosecondsPacked : kNapNanoseconds};
     ::syscall(SYS_futex, futex_word(signal), FUTEX_WAIT, static_cast<std::uint32_t>(seen), &nap,

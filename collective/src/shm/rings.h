@@ -6,11 +6,12 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "call/call.h"
 #include "control/monitor.h"
+#include "muster/collective/result.h"
 #include "shm/layout.h"
 
 namespace muster::collective::shm {
@@ -27,8 +28,12 @@ namespace muster::collective::shm {
 /// uses a fence.
 class Waiter {
  public:
+  /// Returns the error of a wait for the rank of the board `theirs` if that rank has left,
+  /// otherwise nothing. `call` is the call that waits.
+  using HasLeft = std::function<std::optional<Error>(const Board& theirs, const std::string& call)>;
+
   /// `mine` is this rank's board.
-  Waiter(Board& mine, Monitor* monitor);
+  Waiter(Board& mine, Monitor* monitor, HasLeft has_left);
 
   /// Whether there are more ranks on the host than processors, and if so, whether there are so many
   /// that yielding the processor to one of them is pointless.
@@ -66,6 +71,7 @@ class Waiter {
 
   Board& mine_;
   Monitor* monitor_;
+  HasLeft has_left_;
   const Call* call_ = nullptr;
   bool fences_myself_ = true;
   bool crowded_ = false;

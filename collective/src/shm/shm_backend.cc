@@ -49,7 +49,9 @@ bool is_same(const KernelSpec& a, const KernelSpec& b) {
 
 ShmBackend::ShmBackend(Host host)
     : host_(std::move(host)),
-      waiter_(own_board(host_), host_.monitor),
+      waiter_(
+          own_board(host_), host_.monitor,
+          [this](const Board& theirs, const std::string& call) { return has_left(theirs, call); }),
       rings_(host_.memory, host_.layout, host_.self, waiter_, host_.file, host_.monitor),
       inputs_(host_.ranks.size()),
       sent_(host_.ranks.size()),
@@ -159,6 +161,20 @@ bool ShmBackend::finish_together() {
     if (!waiter_.reach(theirs, theirs.finished.value, number)) return false;
   }
   return true;
+}
+
+std::optional<Error> ShmBackend::has_left(const Board& theirs, const std::string& call) const {
+  const std::byte* const boards = host_.memory + host_.layout.boards;
+  const auto offset =
+      static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&theirs) - boards);
+  const auto place = offset / kBoardBytes;
+  const int rank = host_.ranks[place];
+  if (host_.monitor == nullptr || !host_.monitor->has_said_goodbye(rank)) return std::nullopt;
+  return Error{ErrorCode::kPeerLost,
+               name_of(static_cast<int>(place)) + " has left, but " + name_of(host_.self) +
+                   " still waits for it in " + call,
+               "a rank must not leave before it has sent and received all messages", rank,
+               host_.names[place]};
 }
 
 Status ShmBackend::fail(Error error) {

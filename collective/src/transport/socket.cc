@@ -5,10 +5,14 @@
 #include <linux/tcp.h>
 #include <netdb.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
 #include <sys/un.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
@@ -51,6 +55,57 @@ std::optional<HostAndPort> split_endpoint(std::string_view endpoint) {
 }
 
 }  // namespace
+
+// The descriptors that forked children close: a bit for each number, so that a child needs no lock,
+// which another thread of its parent may have held. Larger numbers stay open there.
+namespace {
+
+constexpr std::size_t kMostToClose = std::size_t{1} << 20;
+constexpr std::size_t kWordBits = 64;
+
+std::array<std::atomic<std::uint64_t>, kMostToClose / kWordBits> to_close;
+std::atomic<std::size_t> words_to_close = 0;  // further words are zero
+int substitute = -1;
+
+// Runs in the child before fork() returns. The child's copy of a Descriptor may still close the
+// number, so another file takes it: a free number could become that of a file of the child.
+void close_for_child() {
+  const std::size_t words = words_to_close;
+  for (std::size_t word = 0; word < words; ++word) {
+    for (std::uint64_t bits = to_close[word].exchange(0); bits != 0; bits &= bits - 1) {
+      const auto fd = static_cast<int>(word * kWordBits) + std::countr_zero(bits);
+      ::dup3(substitute, fd, O_CLOEXEC);
+    }
+  }
+}
+
+bool can_close_in_children() {
+  static const bool can = [] {
+    substitute = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return substitute >= 0 && ::pthread_atfork(nullptr, nullptr, &close_for_child) == 0;
+  }();
+  return can;
+}
+
+}  // namespace
+
+void Descriptor::close_in_children() const {
+  const auto fd = static_cast<std::size_t>(fd_);
+  if (fd_ < 0 || fd >= kMostToClose || !can_close_in_children()) return;
+  const std::size_t words = fd / kWordBits + 1;
+  std::size_t known = words_to_close;
+  while (known < words && !words_to_close.compare_exchange_weak(known, words)) {
+  }
+  to_close[fd / kWordBits] |= std::uint64_t{1} << (fd % kWordBits);
+}
+
+void Descriptor::keep_in_children() const {
+  const auto fd = static_cast<std::size_t>(fd_);
+  if (fd_ < 0 || fd >= kMostToClose) return;
+  const std::uint64_t bit = std::uint64_t{1} << (fd % kWordBits);
+  std::atomic<std::uint64_t>& word = to_close[fd / kWordBits];
+  if ((word & bit) != 0) word &= ~bit;
+}
 
 Address::Address(const sockaddr* address, socklen_t size)
     : size_(std::min<socklen_t>(size, sizeof storage_)) {

@@ -26,11 +26,11 @@ class Descriptor {
  public:
   Descriptor() = default;
   explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
     if (this != &other) {
       close();
-      fd_ = other.release();
+      fd_ = std::exchange(other.fd_, -1);
     }
     return *this;
   }
@@ -40,13 +40,23 @@ class Descriptor {
   explicit operator bool() const { return fd_ >= 0; }
 
   /// Gives up ownership without closing the descriptor.
-  int release() { return std::exchange(fd_, -1); }
+  int release() {
+    keep_in_children();
+    return std::exchange(fd_, -1);
+  }
 
   void close() {
     if (fd_ >= 0) ::close(release());
   }
 
+  /// Closes the descriptor in every process that is forked from now on. Otherwise a child keeps the
+  /// connections of its parent open, and the other ranks do not see the parent die. In the child,
+  /// the number stands for another file, which its owner closes as usual.
+  void close_in_children() const;
+
  private:
+  void keep_in_children() const;
+
   int fd_ = -1;
 };
 

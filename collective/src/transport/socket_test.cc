@@ -1,8 +1,10 @@
 #include "transport/socket.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -127,6 +129,32 @@ TEST(Socket, ReportsTheEndOfAConnectionInsteadOfADescriptor) {
   const Result<Descriptor> none = receive_descriptor(ours);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::kPeerLost);
+}
+
+// The reader of a pipe reads its end once all processes have closed the other end.
+TEST(Descriptor, IsClosedInChildrenUntilItsOwnerGivesItUp) {
+  for (const bool gives_up : {false, true}) {
+    std::array<int, 2> ends = {};
+    std::array<int, 2> end_of_child = {};
+    ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    ASSERT_EQ(::pipe2(end_of_child.data(), O_CLOEXEC), 0);
+    const Descriptor reader(ends[0]);
+    Descriptor writer(ends[1]);
+    writer.close_in_children();
+    if (gives_up) writer = Descriptor(writer.release());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::close(end_of_child[1]);
+      char nothing = 0;
+      ::_exit(::read(end_of_child[0], &nothing, 1) == 0 ? 0 : 1);
+    }
+    writer.close();
+    // The child may not have begun to run yet.
+    pollfd entry = {reader.get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&entry, 1, gives_up ? 0 : 30'000), gives_up ? 0 : 1);
+    for (const int end : end_of_child) ::close(end);
+    ::waitpid(child, nullptr, 0);
+  }
 }
 
 }  // namespace

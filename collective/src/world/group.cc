@@ -125,6 +125,9 @@ Result<std::unique_ptr<World>> join_group(World& parent, std::span<const int> ra
   options.size = static_cast<int>(ranks.size());
   options.listener = -1;
   options.rendezvous_file.clear();
+  if (parent.has_default_arena) {
+    options.arena_bytes = std::min(options.arena_bytes.value_or(0), kMostOfGroupArena);
+  }
   if (*options.size == 1) return join(options, memory_bytes);
 
   GroupInvitations::List& list = parent.groups->list_of(ranks);

@@ -36,6 +36,21 @@ TEST(Group, NumbersItsRanksInTheOrderOfTheList) {
   }
 }
 
+TEST(Group, HasASmallArenaUnlessTheSizeOfArenasIsSet) {
+  spawn_worlds(2, Placement::one_host(), [](World& world) {
+    constexpr std::array kBoth = {0, 1};
+    constexpr std::uint64_t kLarge = std::uint64_t{5} << 30;
+    for (const bool is_default : {true, false}) {
+      world.options.arena_bytes = kLarge;
+      world.has_default_arena = is_default;
+      const auto group =
+          join_group(world, kBoth, [](int, std::uint64_t) -> std::uint64_t { return 4096; });
+      ASSERT_TRUE(group) << group.error().to_string();
+      EXPECT_EQ((*group)->options.arena_bytes, is_default ? kMostOfGroupArena : kLarge);
+    }
+  });
+}
+
 TEST(Group, OfOneRankNeedsNoOtherRank) {
   spawn_worlds(2, Placement::one_host(), [](World& world) {
     const std::array list = {world.rank};

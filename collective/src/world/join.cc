@@ -229,9 +229,8 @@ Status check_promise(const World& world, const std::vector<std::string>& obstacl
   }
   for (std::size_t rank = 0; rank < obstacles.size(); ++rank) {
     if (obstacles[rank].empty()) continue;
-    return Error{ErrorCode::kConfiguration,
-                 world.name_of(static_cast<int>(rank)) + " cannot share memory: " + obstacles[rank],
-                 advice, static_cast<int>(rank), world.hosts[rank]};
+    return Error{ErrorCode::kConfiguration, world.unshared, advice, static_cast<int>(rank),
+                 world.hosts[rank]};
   }
   return {};
 }
@@ -266,6 +265,11 @@ Status settle_memory(const JoinContext& joining, Star& star, const std::vector<D
   const auto host =
       static_cast<std::size_t>(topology.host_of[static_cast<std::size_t>(world.rank)]);
   if (topology.memory_on[host]) world.memory = std::move(sharing.memory);
+  const auto first = std::ranges::find_if_not(obstacles, &std::string::empty);
+  if (first != obstacles.end() && world.options.transport != "tcp") {
+    const auto rank = static_cast<int>(first - obstacles.begin());
+    world.unshared = world.name_of(rank) + " cannot share memory: " + *first;
+  }
   return check_promise(world, obstacles);
 }
 
@@ -278,6 +282,7 @@ Status open_streams(MeshConnector& mesh, World& world) {
   if (!lines) return lines.error();
   for (std::size_t rank = 0; rank < lines->size(); ++rank) {
     world.streams[rank].sockets = std::move((*lines)[rank]);
+    for (const Descriptor& socket : world.streams[rank].sockets) socket.close_in_children();
   }
   return {};
 }
@@ -396,6 +401,7 @@ Result<std::unique_ptr<World>> join(const Options& given, const MemoryBytes& mem
   world->rank = *options.rank;
   world->size = *options.size;
   world->options = options;
+  world->has_default_arena = !given.arena_bytes;
   if (Status settled = settle(joining, *gathered, memory_bytes, *world); !settled) {
     return gathered->star.fail(settled.error());
   }

@@ -84,9 +84,12 @@ std::string find_host_id() {
 
 std::uint64_t default_arena_bytes(int size) {
   constexpr std::uint64_t kMost = std::uint64_t{64} << 30;
+  // A process has 128 TiB of address space, for all of its worlds.
+  constexpr std::uint64_t kMostTogether = std::uint64_t{16} << 40;
   const auto pages = static_cast<std::uint64_t>(std::max(::sysconf(_SC_PHYS_PAGES), 0L));
   const auto page = static_cast<std::uint64_t>(std::max(::sysconf(_SC_PAGESIZE), 0L));
-  std::uint64_t bytes = std::min(kMost, pages * page / 2);
+  std::uint64_t bytes =
+      std::min({kMost, pages * page / 2, kMostTogether / static_cast<unsigned>(size)});
   // Each rank maps the arenas of all ranks, which count against its limit of address space (`ulimit
   // -v`), of which other allocations need a part; and all arenas are one file (`ulimit -f`).
   for (const auto resource : {RLIMIT_AS, RLIMIT_FSIZE}) {

@@ -46,9 +46,13 @@ class SharedMemory {
 /// namespace and for one user, and can therefore pass memory to each other over an abstract socket.
 std::string find_host_id();
 
-/// Half of the system's memory, at most 64 GiB, and at most what this process may map for a world
-/// of `size` ranks on one host.
+/// Half of the system's memory, at most 64 GiB, at most 16 TiB together for a world of `size` ranks
+/// on one host, and at most what this process may map for it.
 std::uint64_t default_arena_bytes(int size);
+
+/// The default of a group is smaller: a process may be in many groups, and tensors that all groups
+/// reduce in place lie in the arena of the world.
+inline constexpr std::uint64_t kMostOfGroupArena = std::uint64_t{4} << 30;
 
 /// The host name of the system.
 std::string host_name();

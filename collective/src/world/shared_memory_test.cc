@@ -38,6 +38,14 @@ TEST(SharedMemory, LargerThanTheSystemsMemoryCostsNothingUntilItIsWritten) {
   EXPECT_TRUE(memory->reserve(kHuge / 2, 4096));
 }
 
+TEST(SharedMemory, OfManyRanksLeavesAddressSpaceForOtherWorlds) {
+  constexpr std::uint64_t kMost = std::uint64_t{16} << 40;
+  for (const int ranks : {1, 64, 256, 1'024, 65'536}) {
+    EXPECT_LE(default_arena_bytes(ranks) * static_cast<std::uint64_t>(ranks), kMost) << ranks;
+  }
+  EXPECT_EQ(default_arena_bytes(8), default_arena_bytes(1)) << "the limit is for more ranks";
+}
+
 TEST(SharedMemory, MovesWithItsOwner) {
   Result<SharedMemory> made = SharedMemory::map(*SharedMemory::create(kBytes));
   SharedMemory memory = *std::move(made);

@@ -42,12 +42,21 @@ TEST(Sharing, ThatIsImpossibleIsReplacedByStreams) {
       [](World& world) {
         EXPECT_FALSE(world.memory);
         EXPECT_FALSE(world.topology.is_one_shared_host());
+        EXPECT_EQ(world.unshared,
+                  "rank 0 on host host-0 cannot share memory: cannot map shared memory: Cannot "
+                  "allocate memory");
         for (int other = 0; other < 3; ++other) {
           EXPECT_EQ(world.streams[static_cast<std::size_t>(other)].sockets.size(),
                     other == world.rank ? 0u : 1u);
         }
       },
       testing::kPatience, impossible_memory);
+}
+
+TEST(Sharing, ThatTheTransportDoesNotWantIsNoObstacle) {
+  std::vector<Options> options = testing::world_of(2);
+  options[0].transport = "tcp";
+  testing::join_all(options, [](World& world) { EXPECT_EQ(world.unshared, ""); });
 }
 
 TEST(Sharing, ThatIsRequiredAndImpossibleIsAnErrorWithTheReason) {

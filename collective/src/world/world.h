@@ -50,6 +50,7 @@ struct World {
   int rank = 0;
   int size = 1;
   Options options;                 // complete
+  bool has_default_arena = false;  // options.arena_bytes was not set
   std::vector<std::string> hosts;  // by rank: the name of its host, for messages
   Topology topology;
 
@@ -58,6 +59,10 @@ struct World {
 
   /// Mapped by all ranks of this host if topology.memory_on is true for it; zeros at first.
   SharedMemory memory;
+
+  /// Why ranks of one host use streams although they should share memory, with the first rank that
+  /// cannot: "rank 1 on host n1 cannot share memory: ..." Usually empty.
+  std::string unshared;
 
   /// By rank; empty for this rank itself. All ranks are connected if the world spans several hosts
   /// or if a host cannot share memory; otherwise all entries are empty. In a large world an entry is

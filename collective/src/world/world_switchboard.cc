@@ -204,6 +204,7 @@ void WorldSwitchboard::keep_stream(int rank, int index, Descriptor socket) {
   Descriptor& place = incoming.sockets[static_cast<std::size_t>(index)];
   if (place) return;
   place = std::move(socket);
+  place.close_in_children();
   signal(arrival_);
 }
 

@@ -69,7 +69,8 @@ struct Options {
   std::optional<int> streams = {};
 
   /// The address space of each rank for allocate_shared(); it occupies memory only where it is
-  /// used. All ranks of a host use the lowest value. Unset: half of the host's memory.
+  /// used. All ranks of a host use the lowest value. Unset: half of the host's memory, at most 64
+  /// GiB, at most 16 TiB for all ranks of the world together, and in a group at most 4 GiB.
   /// MUSTER_COLLECTIVE_ARENA_BYTES.
   std::optional<std::uint64_t> arena_bytes = {};
 
