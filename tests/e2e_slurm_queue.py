@@ -200,6 +200,18 @@ class ActionsOfSlurm(SlurmTest):
         gate.open()
         self.assertEqual(follow.finish(), 0, follow.errors)
 
+    def test_a_job_suspended_by_slurm_can_be_stopped(self):
+        _, follow = self.at_the_gate()
+        identity = self.muster.slurm_job("job")["id"]
+        self.cluster.run("scontrol", "suspend", identity)
+        self.cluster.until(lambda: "Slurm has suspended it" in self.muster.job("job")["reason"], "it is shown")
+
+        self.muster.run("stop", "job")
+
+        follow.finish()
+        self.assertEqual(self.muster.job("job")["phase"], "Stopped")
+        self.cluster.until(lambda: not self.cluster.active_jobs(), "Slurm's job is over")
+
     def test_a_job_past_slurms_time_limit_fails_with_that_reason(self):
         _, follow = self.at_the_gate("job", "--time-limit", "2h")
         identity = self.muster.slurm_job("job")["id"]

@@ -139,7 +139,7 @@ class WithoutSandbox(MusterTest):
                                       code=1)
 
                 self.assertIn("No permissions to create new namespace", ran.stderr)
-                self.assertIn("unprivileged_userns_clone=1", ran.stderr)
+                self.assertIn("allow user namespaces", ran.stderr)
                 self.assertIn("--sandbox none", ran.stderr)
 
 

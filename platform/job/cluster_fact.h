@@ -25,6 +25,7 @@ struct SlurmWaits {
     kPending,     ///< for Slurm's `reason`
     kCompleting,  ///< Slurm is still ending its previous processes
     kSuspended,
+    kConfiguring,  ///< Slurm boots or prepares `nodes`
     kStarting,     ///< on `nodes`
     kCallingBack,  ///< `nodes` have not called back yet
     kAway,         ///< Slurm's controller has not answered since `since`

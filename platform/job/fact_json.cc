@@ -65,12 +65,13 @@ constexpr std::array<record::Named<Cause>, 16> kCauseNames{{{Cause::kOther, "oth
                                                             {Cause::kSilent, "silent"}}};
 
 using Wait = SlurmWaits::Stage;
-constexpr std::array<record::Named<Wait>, 10> kWaitNames{{{Wait::kToBeSent, "to_be_sent"},
+constexpr std::array<record::Named<Wait>, 11> kWaitNames{{{Wait::kToBeSent, "to_be_sent"},
                                                           {Wait::kUnsure, "unsure"},
                                                           {Wait::kSent, "sent"},
                                                           {Wait::kPending, "pending"},
                                                           {Wait::kCompleting, "completing"},
                                                           {Wait::kSuspended, "suspended"},
+                                                          {Wait::kConfiguring, "configuring"},
                                                           {Wait::kStarting, "starting"},
                                                           {Wait::kCallingBack, "calling_back"},
                                                           {Wait::kAway, "away"},

@@ -277,6 +277,8 @@ std::vector<Row> slurm_rows() {
                   .reason = "Resources",
                   .text = "the resources that it needs are in use"},
        "waits in Slurm as job 6: the resources that it needs are in use (Resources)"},
+      {SlurmWaits{.stage = SlurmWaits::Stage::kConfiguring, .slurm_job = 6, .nodes = {"n1", "n2"}},
+       "its Slurm job 6 starts: Slurm is booting or preparing n1, n2 (CONFIGURING)"},
       {job::SlurmQueue{.partition = "gpu", .qos = "high"}, "in Slurm: partition gpu, QOS high"},
       {SlurmState{.what = SlurmState::What::kEnding, .slurm_job = 6, .over = true},
        "Slurm is no longer ending it (job 6)"},

@@ -78,6 +78,9 @@ std::string slurm_sentence(const job::SlurmWaits& fact) {
       return in_slurm(fact.slurm_job) + ": Slurm is still ending its earlier processes";
     case Stage::kSuspended:
       return its_job(fact.slurm_job) + " is suspended in Slurm";
+    case Stage::kConfiguring:
+      return its_job(fact.slurm_job) + " starts: Slurm is booting or preparing " +
+             (fact.nodes.empty() ? "its nodes" : base::joined(fact.nodes)) + " (CONFIGURING)";
     case Stage::kStarting:
       return its_job(fact.slurm_job) + " starts on " + base::joined(fact.nodes);
     case Stage::kCallingBack:

@@ -77,7 +77,7 @@ Finding sandboxes(const ProcessFacts& facts) {
   return {.subject = "sandboxes",
           .verdict = Verdict::kFails,
           .text = "cannot be created: " + complaint(answer),
-          .advice = sandbox_advice()};
+          .advice = sandbox_advice(true, facts.namespace_settings)};
 }
 
 Finding remote_shells(const ProcessFacts& facts) {
@@ -280,6 +280,7 @@ ProcessFacts look_at_process(const ProcessPlaces& places) {
        {"ssh", {"ssh", "-V"}},
        {"mpirun", {"mpirun", "--version"}}},
       places.environment);
+  facts.namespace_settings = needed_namespace_settings(places.root);
   facts.gpus = ask_nvml_for_a_while(places.nvml);
   facts.limits = cgroup_limits();
   facts.group_places = group_places();

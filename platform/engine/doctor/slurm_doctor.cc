@@ -169,7 +169,17 @@ Finding partition_finding(const std::string& name, const Partition& partition) {
 
 std::vector<Finding> partitions(const SlurmFacts& facts) {
   const ProgramAnswer& answer = answer_in(facts.answers, "nodes");
-  if (!answer.is_good()) return {};
+  if (!answer.is_there() || (!answer.is_good() && !controller_answers(facts))) return {};
+  if (!answer.is_good()) {
+    const bool is_denied = answer.errors.find("Access/permission denied") != std::string::npos;
+    return {{.subject = "nodes",
+             .verdict = Verdict::kLacks,
+             .text = "cannot be listed: " + complaint(answer),
+             .advice = is_denied
+                           ? "jobs run nevertheless; with PrivateData=nodes, Slurm lists its nodes "
+                             "only to its operators: scontrol show config | grep PrivateData"
+                           : "run sinfo --Node to see the whole answer"}};
+  }
   const auto nodes = slurm::read_sinfo(answer.output);
   if (!nodes) {
     return {{.subject = "nodes",

@@ -146,6 +146,33 @@ TEST(SlurmDoctor, AConfiguredSlurmrestdReplacesPrograms) {
             std::string::npos);
 }
 
+TEST(SlurmDoctor, ReportsThatTheNodesCannotBeListed) {
+  SlurmFacts facts = healthy_cluster();
+  facts.answers["nodes"] = {
+      .path = "/usr/bin/sinfo", .code = 1, .errors = "slurm_load_node: Access/permission denied\n"};
+  expect(facts, "nodes", Verdict::kLacks,
+         "cannot be listed: slurm_load_node: Access/permission denied");
+  EXPECT_NE(finding_on(diagnose(facts), "nodes").advice.find("PrivateData=nodes"),
+            std::string::npos);
+  EXPECT_TRUE(can_run(diagnose(facts)));
+  facts.answers["ping"] = {.path = "/usr/bin/scontrol", .code = 1, .errors = "no\n"};
+  EXPECT_EQ(finding_on(diagnose(facts), "nodes").subject, "none");
+}
+
+TEST(SlurmDoctor, ExplainsOnlyARefusalByPrivateData) {
+  for (const auto& [errors, advice] :
+       {std::pair("slurm_load_node: Access/permission denied\n", "PrivateData=nodes"),
+        std::pair("sinfo: error: invalid field requested\n", "run sinfo --Node")}) {
+    SlurmFacts facts = healthy_cluster();
+    facts.answers["nodes"] = {.path = "/usr/bin/sinfo", .code = 1, .errors = errors};
+    const std::string given = finding_on(diagnose(facts), "nodes").advice;
+    EXPECT_NE(given.find(advice), std::string::npos) << errors << given;
+    EXPECT_EQ(given.find("PrivateData") != std::string::npos,
+              std::string(advice) == "PrivateData=nodes")
+        << errors << given;
+  }
+}
+
 TEST(SlurmDoctor, ReportsAMissingDatabaseAndPmix) {
   SlurmFacts facts = healthy_cluster();
   facts.answers["dbd"] = {

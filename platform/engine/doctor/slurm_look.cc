@@ -68,9 +68,12 @@ Answers ask_programs(const SlurmPlaces& places) {
   return answers;
 }
 
-/// The socket of slurmrestd that a server would use; else one that this user may not use. Empty: no
-/// socket.
-fs::path socket_of_rest(const SlurmPlaces& places) {
+/// The socket of slurmrestd that a server would use; else one that this user cannot connect to.
+struct RestSocketFound {
+  fs::path path;  ///< empty: no socket
+  bool is_open = false;
+};
+RestSocketFound socket_of_rest(const SlurmPlaces& places) {
   fs::path closed;
   const auto variable = [&places](const std::string& name) -> std::optional<std::string> {
     const std::string value = value_in(places.environment, name);
@@ -78,10 +81,10 @@ fs::path socket_of_rest(const SlurmPlaces& places) {
   };
   for (const fs::path& usual : slurm::usual_rest_sockets(variable)) {
     const fs::path socket = places.root / usual.relative_path();
-    if (slurm::may_connect_to(socket)) return socket;
+    if (slurm::can_connect_to(socket)) return {socket, true};
     if (closed.empty() && is_there(socket)) closed = socket;
   }
-  return closed;
+  return {closed, false};
 }
 
 /// The configured slurmrestd, or one that was found.
@@ -90,8 +93,10 @@ std::optional<RestFacts> look_for_rest(const SlurmPlaces& places) {
   RestFacts facts{.place = is_sought ? "" : places.options.rest,
                   .is_configured = !is_sought && !places.options.rest.empty()};
   if (facts.place.empty()) {
-    const fs::path socket = socket_of_rest(places);
-    if (!socket.empty()) facts.place = "unix://" + socket.string();
+    const RestSocketFound socket = socket_of_rest(places);
+    if (!socket.path.empty()) facts.place = "unix://" + socket.path.string();
+    // As in open_client(): only sbatch supports options of sbatch.
+    facts.is_configured = is_sought && socket.is_open && places.options.sbatch_options.empty();
   }
   if (facts.place.empty()) return std::nullopt;
   slurm::SlurmEngineOptions options = places.options;
@@ -111,8 +116,6 @@ std::optional<RestFacts> look_for_rest(const SlurmPlaces& places) {
   const auto timer = loop.after(kPatience, [&loop] { loop.stop(); });
   loop.run();
   client->reset();
-  // Like open_client(): a slurmrestd that answers is used, unless options require sbatch.
-  if (is_sought && facts.answer) facts.is_configured = places.options.sbatch_options.empty();
   return facts;
 }
 

@@ -9,6 +9,7 @@
 #include "base/unique_fd.h"
 #include "engine/doctor/doctor.h"
 #include "engine/doctor/test_programs.h"
+#include "http/test_raw_server.h"
 
 namespace muster::engine::doctor {
 
@@ -117,6 +118,23 @@ TEST_F(SlurmLook, FallsBackToSlurmsProgramsWithoutSlurmrestd) {
   EXPECT_EQ(facts.rest->place, "unix://" + (folder_ / "run/slurmrestd.socket").string());
   EXPECT_FALSE(facts.rest->is_configured);
   EXPECT_FALSE(facts.rest->answer);
+}
+
+/// A server decides by the connection alone.
+TEST_F(SlurmLook, ASlurmrestdThatListensIsUsedEvenIfItDoesNotAnswer) {
+  const auto closes = [](http::RawConnection&) {};
+  http::RawServer slurmrestd({closes, closes});
+  SlurmPlaces there = places();
+  there.options.rest = "auto";
+  std::filesystem::create_directories(folder_ / "run");
+  std::filesystem::create_symlink(slurmrestd.path(), folder_ / "run/slurmrestd.socket");
+
+  const SlurmFacts facts = look_at_slurm(there);
+
+  ASSERT_TRUE(facts.rest);
+  EXPECT_TRUE(facts.rest->is_configured);
+  EXPECT_FALSE(facts.rest->answer);
+  EXPECT_FALSE(can_run(diagnose(facts)));
 }
 
 }  // namespace

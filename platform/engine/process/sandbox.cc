@@ -9,6 +9,8 @@
 #include <map>
 
 #include "base/subprocess.h"
+#include "base/text.h"
+#include "engine/shim/network.h"
 
 namespace muster::engine {
 
@@ -424,10 +426,21 @@ std::vector<FileState> machine_files() {
   return found;
 }
 
+std::string sandbox_advice(bool has_bubblewrap, const std::vector<std::string>& settings) {
+  std::string advice;
+  if (!has_bubblewrap) advice = "install bubblewrap (apt install bubblewrap)";
+  if (!settings.empty()) {
+    if (!advice.empty()) advice += " and ";
+    advice += "allow user namespaces (sysctl " + base::joined(settings, " ") + ")";
+  }
+  // The kernel allows them; the container in which this program runs may not.
+  if (advice.empty()) advice = "allow user namespaces (in a container: CAP_SYS_ADMIN)";
+  return advice + ", or run without a sandbox: --sandbox none";
+}
+
 std::string sandbox_advice() {
-  return "install bubblewrap (apt install bubblewrap) and allow user namespaces (sysctl "
-         "kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0), or "
-         "run without a sandbox: --sandbox none";
+  const bool has_bubblewrap = base::find_program("bwrap", base::current_environment()).ok();
+  return sandbox_advice(has_bubblewrap, needed_namespace_settings());
 }
 
 base::Result<BubblewrapWords> sandbox_command(

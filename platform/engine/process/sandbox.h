@@ -100,7 +100,9 @@ base::Result<std::vector<std::string>> sandbox_command(
     Confinement confinement = Confinement::kNone, bool has_account = false,
     const BubblewrapWords& devices = {});
 
-/// Advice for an error: bubblewrap could not make a sandbox.
+/// Advice for an error: bubblewrap could not make a sandbox on this machine. `settings`: see
+/// needed_namespace_settings().
+std::string sandbox_advice(bool has_bubblewrap, const std::vector<std::string>& settings);
 std::string sandbox_advice();
 
 }  // namespace muster::engine

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "base/test_folder.h"
+#include "engine/shim/network.h"
 
 namespace muster::engine {
 
@@ -97,6 +98,42 @@ TEST_F(SharedSandbox, NoFolderAboveAHiddenPathCanBeRenamed) {
   output_of("mv /x/above /x/moved",
             command({{.source = fs::path(folder_), .target = "/x", .own = false}}));
   EXPECT_TRUE(fs::exists(hidden() / "key"));
+}
+
+TEST(SandboxAdvice, NamesOnlyTheSettingsThatForbidNamespaces) {
+  const base::TestFolder root;
+  EXPECT_EQ(needed_namespace_settings(root), std::vector<std::string>{});
+  const auto set = [&](const char* name, const char* value) {
+    const fs::path file = root / "proc/sys" / name;
+    fs::create_directories(file.parent_path());
+    EXPECT_TRUE(base::write_file(file, value));
+  };
+  set("user/max_user_namespaces", "0\n");
+  EXPECT_EQ(needed_namespace_settings(root),
+            std::vector<std::string>{"user.max_user_namespaces=15000"});
+  set("user/max_user_namespaces", "127000\n");
+  set("kernel/unprivileged_userns_clone", "1\n");
+  set("kernel/apparmor_restrict_unprivileged_userns", "0\n");
+  EXPECT_EQ(needed_namespace_settings(root), std::vector<std::string>{});
+  set("kernel/unprivileged_userns_clone", "0\n");
+  set("kernel/apparmor_restrict_unprivileged_userns", "1\n");
+  EXPECT_EQ(needed_namespace_settings(root),
+            (std::vector<std::string>{"kernel.unprivileged_userns_clone=1",
+                                      "kernel.apparmor_restrict_unprivileged_userns=0"}));
+}
+
+TEST(SandboxAdvice, NamesOnlyWhatIsMissing) {
+  EXPECT_EQ(
+      sandbox_advice(false, {}),
+      "install bubblewrap (apt install bubblewrap), or run without a sandbox: --sandbox none");
+  EXPECT_EQ(sandbox_advice(false, {"a=1"}),
+            "install bubblewrap (apt install bubblewrap) and allow user namespaces (sysctl a=1), "
+            "or run without a sandbox: --sandbox none");
+  EXPECT_EQ(sandbox_advice(true, {"a=1", "b=0"}),
+            "allow user namespaces (sysctl a=1 b=0), or run without a sandbox: --sandbox none");
+  EXPECT_EQ(sandbox_advice(true, {}),
+            "allow user namespaces (in a container: CAP_SYS_ADMIN), or run without a sandbox: "
+            "--sandbox none");
 }
 
 }  // namespace

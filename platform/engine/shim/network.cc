@@ -21,6 +21,7 @@
 
 #include "base/files.h"
 #include "base/subprocess.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "engine/shim/channels.h"
 #include "engine/shim/modes.h"
@@ -172,11 +173,13 @@ void send_answer(std::string_view why, const NetworkNamespace& made) {
 }
 
 Error no_network(const std::string& why) {
+  const std::vector<std::string> settings = needed_namespace_settings();
   return {.code = ErrorCode::kUnavailable,
           .what = "cannot make a network for the job: " + why,
-          .advice =
-              "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), or let all "
-              "jobs share the machine's network: tasks.network: shared"};
+          .advice = (settings.empty() ? ""
+                                      : "allow user namespaces (sysctl " +
+                                            base::joined(settings, " ") + "), or ") +
+                    "let all jobs share the machine's network: tasks.network: shared"};
 }
 
 Result<NetworkNamespace> receive_answer(int socket) {
@@ -217,6 +220,31 @@ bool is_same_namespace(const std::string& one, const std::string& other) {
 }
 
 }  // namespace
+
+std::vector<std::string> needed_namespace_settings(const std::filesystem::path& root) {
+  struct Setting {
+    const char* name;
+    bool forbids_at_zero;  ///< else at any other value
+    const char* value;     ///< that allows user namespaces
+  };
+  // Those of all kernels, of Debian and of Ubuntu.
+  constexpr std::array<Setting, 3> kSettings{
+      {{"user.max_user_namespaces", true, "15000"},
+       {"kernel.unprivileged_userns_clone", true, "1"},
+       {"kernel.apparmor_restrict_unprivileged_userns", false, "0"}}};
+  std::vector<std::string> needed;
+  for (const Setting& setting : kSettings) {
+    std::string path = setting.name;
+    path[path.find('.')] = '/';
+    const auto text = base::read_file(root / "proc/sys" / path, kLongestWhy);
+    if (!text || text->empty()) continue;  // this kernel has no such setting
+    const bool is_zero = *text == "0\n" || *text == "0";
+    if (is_zero == setting.forbids_at_zero) {
+      needed.push_back(std::string(setting.name) + "=" + setting.value);
+    }
+  }
+  return needed;
+}
 
 int run_network(const char* network, const char* ids, char** cable_words, int count) {
   std::optional<IdSpace> space;

@@ -14,8 +14,10 @@
 
 #include <sys/types.h>
 
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -31,6 +33,10 @@ struct NetworkNamespace {
   /// the Internet ends when all of them are closed. Open where pasta does that.
   base::UniqueFd users;
 };
+
+/// The settings of the kernel that must be changed so that any account can make a user namespace, as
+/// arguments of sysctl: "user.max_user_namespaces=15000". `root`: of /proc.
+std::vector<std::string> needed_namespace_settings(const std::filesystem::path& root = "/");
 
 /// Descriptor on which `muster-shim --network` sends the namespace.
 inline constexpr int kNetworkSocket = 3;

@@ -80,6 +80,11 @@ AllocationPending wait_rejected_for_now(const std::string& why) {
   return waits({.stage = WaitStage::kToBeSent, .text = why});
 }
 
+AllocationPending wait_for_nodes() {
+  return waits({.stage = WaitStage::kToBeSent,
+                .text = "it must avoid some nodes, and Slurm has not listed its nodes yet"});
+}
+
 AllocationPending wait_unsure() {
   return waits({.stage = WaitStage::kUnsure});
 }
@@ -109,6 +114,10 @@ AllocationPending wait_starting(const ListedJob& job, const std::vector<std::str
                                 const std::string& awaited_at) {
   if (job.state == JobState::kSuspended) {
     return waits({.stage = WaitStage::kSuspended, .slurm_job = job.id}, where(job));
+  }
+  if (job.state == JobState::kConfiguring) {
+    return waits({.stage = WaitStage::kConfiguring, .slurm_job = job.id, .nodes = job.nodes},
+                 where(job));
   }
   if (silent.empty()) {
     return waits({.stage = WaitStage::kStarting, .slurm_job = job.id, .nodes = job.nodes},

@@ -20,11 +20,14 @@ namespace muster::engine::slurm {
 AllocationPending wait_submitted(uint64_t job);
 /// Slurm takes no more jobs at the moment; `why`: Slurm's sentence.
 AllocationPending wait_rejected_for_now(const std::string& why);
+/// Slurm has not listed its nodes yet, some of which the job is to avoid.
+AllocationPending wait_for_nodes();
 /// The answer to the submission was lost.
 AllocationPending wait_unsure();
 /// The job is pending: with Slurm's reason, its estimate, and its place in the queue.
 AllocationPending wait_pending(const ListedJob& job);
-/// The job has nodes, of which `silent` have not called back yet. `awaited_at`: where they call.
+/// The job has nodes, which Slurm still prepares, or of which `silent` have not called back yet.
+/// `awaited_at`: where they call.
 AllocationPending wait_starting(const ListedJob& job, const std::vector<std::string>& silent,
                                 const std::string& awaited_at);
 /// The job is queued again, and Slurm is still ending its earlier run.

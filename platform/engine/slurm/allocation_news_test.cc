@@ -74,6 +74,14 @@ TEST(StartingWords, NameTheNodesThatAreMissing) {
   EXPECT_EQ(wait_starting(job, {}, at).reason, "its Slurm job 17 starts on n1, n2, n3");
 }
 
+TEST(StartingWords, NameTheNodesThatBoot) {
+  ListedJob job = pending("");
+  job.state = JobState::kConfiguring;
+  job.nodes = {"n1", "n2"};
+  EXPECT_EQ(wait_starting(job, {"n1", "n2"}, "login1 at port 7070").reason,
+            "its Slurm job 17 starts: Slurm is booting or preparing n1, n2 (CONFIGURING)");
+}
+
 TEST(OverWords, NameTheUserWhoCancelledTheJob) {
   ListedJob job = pending("");
   job.state = JobState::kCancelled;

@@ -145,8 +145,9 @@ Submission Allocations::complete(const HeldGang& gang, Submission submission) co
   return submission;
 }
 
-/// Slurm refuses a job that names a node which was removed from the cluster. False: the nodes are not
-/// known yet, as when the server has just started.
+/// Slurm refuses a job that names a node which was removed from the cluster. If Slurm lists no nodes
+/// to this user, all names stay. False: Slurm has not answered yet, as when the server has just
+/// started.
 bool Allocations::drop_unknown_nodes(std::vector<std::string>& names) const {
   const std::vector<Node>& nodes = cluster_.list();
   if (names.empty()) return true;
@@ -154,13 +155,15 @@ bool Allocations::drop_unknown_nodes(std::vector<std::string>& names) const {
     return !nodes.empty() && std::none_of(nodes.begin(), nodes.end(),
                                           [&](const Node& node) { return node.name == name; });
   });
-  return !nodes.empty();
+  return cluster_.has_answered();
 }
 
 void Allocations::submit(const GangPointer& gang) {
   if (gang->stage != Stage::kUnsent || !gang->wish || gang->record.given_back) return;
   if (queue_.away_since()) return reports_.waits(gang, away_waits(*gang));
-  if (!drop_unknown_nodes(gang->wish->avoided_nodes)) return;  // again after the next listing
+  if (!drop_unknown_nodes(gang->wish->avoided_nodes)) {  // again after the next listing
+    return reports_.waits(gang, wait_for_nodes());
+  }
   auto submission = submission_for(*gang->wish, options_);
   if (submission && !*callback_) submission = callback_->error();
   if (!submission) return refuse(gang, std::move(submission).error());
@@ -227,14 +230,31 @@ AllocationPending Allocations::away_waits(const HeldGang& gang) const {
 
 // --- reporting
 
-/// An elastic gang may have fewer tasks than requested: as many as Slurm's nodes have seats.
+/// An elastic gang may have fewer tasks than requested: as many as Slurm's nodes have seats. Guests
+/// share the first node, and all other components have nodes of their own. One component is elastic:
+/// the workers.
 size_t Allocations::expected_tasks(const HeldGang& gang) const {
   const auto& seats = gang.record.seats;
   const auto may_be_missing = [](const Seat& seat) { return seat.may_be_missing; };
-  if (std::none_of(seats.begin(), seats.end(), may_be_missing)) return seats.size();
+  const auto elastic = std::find_if(seats.begin(), seats.end(), may_be_missing);
+  if (elastic == seats.end()) return seats.size();
   if (!gang.listed || gang.listed->nodes.empty()) return seats.size();
-  const size_t each = static_cast<size_t>(std::max(options_.tasks_per_node, 1));
-  return std::min(seats.size(), gang.listed->nodes.size() * each);
+  std::map<int, size_t> tasks_of;  // by component
+  for (const Seat& seat : seats) ++tasks_of[seat.component];
+  const bool has_guests = gang.wish && guests_of(*gang.wish) > 0;
+  const int guests = has_guests ? tasks_of.rbegin()->first : -1;  // the last component
+  if (elastic->component == guests) return seats.size();
+  const auto each = static_cast<size_t>(std::max(options_.tasks_per_node, 1));
+  size_t fixed_tasks = 0;
+  size_t fixed_nodes = 0;
+  for (const auto& [component, tasks] : tasks_of) {
+    if (component == elastic->component) continue;
+    fixed_tasks += tasks;
+    if (component != guests) fixed_nodes += (tasks + each - 1) / each;
+  }
+  const size_t nodes = gang.listed->nodes.size();
+  const size_t elastic_nodes = nodes - std::min(nodes, fixed_nodes);
+  return fixed_tasks + std::min(tasks_of[elastic->component], elastic_nodes * each);
 }
 
 void Allocations::report_if_complete(const GangPointer& gang) {
@@ -252,6 +272,7 @@ void Allocations::report_if_complete(const GangPointer& gang) {
   }
   if (present < expected_tasks(*gang)) return queue_.poll_soon();
   gang->stage = Stage::kAllocated;
+  gang->allocated_at_poll = queue_.polls();
   gang->is_announced = true;
   gang->record.given = true;
   gang->callback_deadline.reset();

@@ -116,6 +116,135 @@ TEST_F(SlurmEngineTest, AnElasticGangHasTheAllocatedNodes) {
   EXPECT_EQ(wait_for<AllocationGranted>(gang_).places.size(), 2U);
 }
 
+/// The usual MPI job: its launcher is a guest on the first node.
+TEST_F(SlurmEngineTest, AnElasticGangWithAGuestHasATaskOnEachNode) {
+  AllocationRequest what = wish({"launcher", "worker-0", "worker-1"});
+  what.tasks[0].only_launches = true;
+  what.tasks[2].may_be_missing = true;
+  ask(gang_, what);
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+  cluster_.run(17, {"n1", "n2"});
+  node::Hello of_guest = hello(0, 0, 17, "n1");
+  of_guest.facts.component = 1;
+
+  const auto guest = node(of_guest);
+  const auto first = node(hello(0, 0, 17, "n1"));
+  wait_for_reason(gang_, "n2 has not called back yet");
+  wait_for_polls(5);
+  const auto second = node(hello(1, 0, 17, "n2"));
+
+  EXPECT_EQ(wait_for<AllocationGranted>(gang_).places.size(), 3U);
+}
+
+TEST_F(SlurmEngineTest, OnlyTheElasticPartOfAGangHasFewerTasks) {
+  open([](SlurmEngineOptions& options) { options.tasks_per_node = 2; });
+  AllocationRequest what = wish({"launcher", "worker-0", "worker-1", "worker-2", "worker-3"});
+  for (size_t i = 0; i < what.tasks.size(); ++i) {
+    what.tasks[i].resources.cpu_milli = i == 0 ? 1000 : 2000;
+    what.tasks[i].may_be_missing = i > 2;
+  }
+  ask(gang_, what);
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+  cluster_.run(17, {"n1", "n2"});
+  node::Hello worker = hello(0, 0, 17, "n2");
+  worker.facts.component = 1;
+  node::Hello other = worker;
+  other.facts.index = 1;
+
+  const auto launcher = node(hello(0, 0, 17, "n1"));
+  const auto first = node(worker);
+  const auto second = node(other);
+
+  EXPECT_EQ(wait_for<AllocationGranted>(gang_).places.size(), 3U);
+}
+
+// --- a cluster that does not list its nodes
+
+class Unlisted : public SlurmEngineTest {
+ protected:
+  Unlisted() {
+    cluster_.nodes_error = Error{.code = ErrorCode::kRefused, .what = "Access/permission denied"};
+    open_again();
+  }
+  void open_again() {
+    open([](SlurmEngineOptions& options) { options.nodes_poll = std::chrono::milliseconds(5); });
+  }
+  AllocationRequest wary() const {
+    AllocationRequest wary = wish({"main"});
+    wary.avoided_nodes = {"n1"};
+    return wary;
+  }
+};
+
+TEST_F(Unlisted, NodesDoNotMeanThatTheControllerIsAway) {
+  const auto its_node = gang_that_runs();
+  const int until = cluster_.node_listings + 3;
+  wait_until([&] { return cluster_.node_listings > until; });
+
+  EXPECT_EQ(last_news<AllocationStateChange>(gang_), nullptr);
+}
+
+TEST_F(Unlisted, NodesAreAvoidedNevertheless) {
+  ask(gang_, wary());
+
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+  EXPECT_EQ(cluster_.submitted.front().excluded_nodes, std::vector<std::string>{"n1"});
+}
+
+/// Up to v0.0.38, slurmrestd reports the refusal as an unspecified error.
+class UnlistedForUnspecifiedReason : public Unlisted {
+ protected:
+  UnlistedForUnspecifiedReason() {
+    cluster_.nodes_error = Error{.code = ErrorCode::kUnavailable, .what = "Unspecified error"};
+    open_again();
+  }
+};
+
+TEST_F(UnlistedForUnspecifiedReason, NodesDoNotMeanThatTheControllerIsAway) {
+  const auto its_node = gang_that_runs();
+  const int until = cluster_.node_listings + 3;
+  wait_until([&] { return cluster_.node_listings > until; });
+
+  EXPECT_EQ(last_news<AllocationStateChange>(gang_), nullptr);
+}
+
+/// The nodes are requested before the first listing of jobs.
+TEST_F(UnlistedForUnspecifiedReason, NodesDoNotMeanThatTheControllerIsAwayAfterARestart) {
+  const auto its_node = gang_that_runs();
+  open_again();
+  wait_for_polls();
+
+  EXPECT_EQ(last_news<AllocationStateChange>(gang_), nullptr);
+}
+
+TEST_F(UnlistedForUnspecifiedReason, NodesAreAvoidedNevertheless) {
+  ask(gang_, wary());
+
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+  EXPECT_EQ(cluster_.submitted.front().excluded_nodes, std::vector<std::string>{"n1"});
+}
+
+TEST_F(Unlisted, NodesAreAvoidedIfTheListIsEmpty) {
+  cluster_.nodes_error.reset();
+  cluster_.nodes.clear();
+  open_again();
+
+  ask(gang_, wary());
+
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+  EXPECT_EQ(cluster_.submitted.front().excluded_nodes, std::vector<std::string>{"n1"});
+}
+
+TEST_F(Unlisted, AJobThatAvoidsNodesWaitsForTheFirstAnswer) {
+  cluster_.answers_nodes = false;
+  open_again();
+
+  ask(gang_, wary());
+
+  wait_for_reason(gang_, "Slurm has not listed its nodes yet");
+  EXPECT_TRUE(cluster_.submitted.empty());
+}
+
 // --- lost answers
 
 struct LostAnswer {

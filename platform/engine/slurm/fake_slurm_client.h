@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -24,10 +25,15 @@ class FakeSlurmClient : public SlurmClient {
     std::vector<Submission> submitted;
     std::vector<std::vector<uint64_t>> cancelled;
     int listings = 0;
+    int node_listings = 0;
     int past_listings = 0;
     uint64_t next_id = 17;
 
     bool is_away = false;
+    bool holds_listings = false;              ///< keeps the answers with the jobs back
+    std::vector<std::function<void()>> held;  ///< these answers, which a test gives by hand
+    bool answers_nodes = true;                ///< else requests for the nodes are never answered
+    std::optional<base::Error> nodes_error;   ///< the answer if the nodes may not be listed
     std::optional<base::Error> past_error;    ///< the answer while the database does not answer
     std::optional<base::Error> submit_error;  ///< the answer to the next submit
     bool accepts_despite_error = false;       ///< accepts the job, and answers with that error
@@ -80,6 +86,9 @@ class FakeSlurmClient : public SlurmClient {
     if (cluster_.is_away) return say(then, base::Result<std::vector<ListedJob>>(away()));
     std::vector<ListedJob> all;
     for (const auto& [id, job] : cluster_.jobs) all.push_back(job);
+    if (cluster_.holds_listings) {
+      return cluster_.held.push_back([then, all = std::move(all)] { then(all); });
+    }
     say(then, base::Result<std::vector<ListedJob>>(std::move(all)));
   }
 
@@ -107,7 +116,12 @@ class FakeSlurmClient : public SlurmClient {
   }
 
   void nodes(Then<std::vector<ListedNode>> then) override {
+    ++cluster_.node_listings;
+    if (!cluster_.answers_nodes) return;
     if (cluster_.is_away) return say(then, base::Result<std::vector<ListedNode>>(away()));
+    if (cluster_.nodes_error) {
+      return say(then, base::Result<std::vector<ListedNode>>(*cluster_.nodes_error));
+    }
     say(then, base::Result<std::vector<ListedNode>>(cluster_.nodes));
   }
 

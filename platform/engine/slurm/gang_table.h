@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,11 +43,15 @@ struct HeldGang : lent::HeldGang {
   bool is_unreadable = false;
   std::optional<ListedJob> listed;  ///< the latest listing of its job
   uint64_t submitted_at_poll = 0;   ///< latest poll number at submission
+  uint64_t allocated_at_poll = 0;   ///< latest poll number when all its muster-nodes had called
   int missed_polls = 0;             ///< polls in a row that did not list its job
   /// Since when the accounting database has not answered whether it has the missing job.
   std::optional<Steady::time_point> unanswered_since;
   std::optional<job::SlurmState> reported_state;
-  bool is_cancelled = false;  ///< Slurm has accepted the cancellation
+  bool is_cancelled = false;          ///< Slurm has accepted the cancellation
+  bool is_stopped_by_cancel = false;  ///< its tasks were to stop, and could get no order
+  std::optional<Steady::time_point> suspended_at;  ///< when its job was last listed as suspended
+  std::map<std::string, int> excuses;  ///< by task: silences that a recent suspension has excused
   std::optional<Steady::time_point> over_since;
   std::optional<Steady::time_point> released_since;  ///< given back; the job is ending by itself
   base::EventLoop::Interest callback_deadline;       ///< until its nodes must have called

@@ -23,6 +23,11 @@ constexpr std::chrono::seconds kCancelAgain{60};
 constexpr int kMissing = 2;
 /// For the last reports of muster-nodes, after the end of their Slurm job.
 constexpr std::chrono::seconds kLastReportGrace{3};
+/// For the muster-nodes of a job that Slurm has resumed to connect again.
+constexpr std::chrono::minutes kAfterSuspension{5};
+/// With gang scheduling, Slurm suspends a job about once a minute. So that a lost task is found, recent
+/// suspensions excuse only so many of its silences.
+constexpr int kMostExcuses = 3;
 constexpr size_t kMostScriptOutput = 64 << 10;
 constexpr size_t kLastScriptLines = 5;
 
@@ -88,8 +93,13 @@ void SlurmJobWatch::take_listing(uint64_t poll, const std::vector<ListedJob>& jo
     if (found != by_id.end()) {
       gang->missed_polls = 0;
       gang->unanswered_since.reset();
+      // The listing may be older than the start of a job whose muster-nodes have called meanwhile.
+      // In such a listing, the job still waits, or Slurm is still ending an earlier run of it.
+      const JobState state = found->second->state;
+      const bool is_older = gang->allocated_at_poll >= poll;
+      if (is_older && (state == JobState::kPending || state == JobState::kCompleting)) continue;
       update(gang, *found->second);
-      if (found->second->state == JobState::kRunning) tasks_.clear_suspicions(gang, poll);
+      if (state == JobState::kRunning) tasks_.clear_suspicions(gang, poll);
     } else if (++gang->missed_polls >= kMissing || gang->record.given_back) {
       missing.push_back(gang);
     } else {
@@ -144,18 +154,24 @@ void SlurmJobWatch::find_unreadable(const GangPointer& gang, const std::vector<L
   gang->missed_polls = 0;
   gang->job.id = found->id;
   gang->job.restarts = found->restarts;
-  stop_unreadable(gang);
+  stop_unreachable(gang);
 }
 
-void SlurmJobWatch::stop_unreadable(const GangPointer& gang) {
-  if (gang->is_unreadable && is_to_stop(*gang) && gang->stage != Stage::kOver) {
-    allocations_.cancel(gang);
-  }
+void SlurmJobWatch::stop_unreachable(const GangPointer& gang) {
+  const bool is_suspended = gang->listed && gang->listed->state == JobState::kSuspended;
+  if (!gang->is_unreadable && !is_suspended) return;
+  if (!is_to_stop(*gang) || gang->stage == Stage::kOver) return;
+  gang->is_stopped_by_cancel = true;
+  allocations_.cancel(gang);
 }
 
 void SlurmJobWatch::update(const GangPointer& gang, const ListedJob& listed) {
   if (!gang->listed || gang->listed->state != listed.state) queue_.changed();
   gang->listed = listed;
+  for (const auto& [name, task] : gang->tasks) {
+    if (task->line != nullptr) gang->excuses.erase(name);
+  }
+  if (listed.state == JobState::kSuspended) gang->suspended_at = Steady::now();
   if (is_over(listed.state)) return over(gang, listed);
   if (gang->record.given_back || (gang->record.taken && !gang->record.queued_again)) {
     const bool is_late =
@@ -171,9 +187,12 @@ void SlurmJobWatch::update(const GangPointer& gang, const ListedJob& listed) {
     queued_again(gang, listed);
     if (gang->stage == Stage::kAllocated) return;
   }
-  if (gang->stage == Stage::kQueued && listed.state == JobState::kPending) {
+  const bool has_no_nodes = listed.state == JobState::kUnknown && listed.nodes.empty();
+  if (gang->stage == Stage::kQueued && (listed.state == JobState::kPending || has_no_nodes)) {
     return waits(gang, listed);
   }
+  // It was suspended after its tasks were told to stop.
+  if (listed.state == JobState::kSuspended && !gang->is_stopped_by_cancel) stop_unreachable(gang);
   runs(gang, listed);
 }
 
@@ -291,7 +310,11 @@ void SlurmJobWatch::runs(const GangPointer& gang, const ListedJob& listed) {
     if (!has_called) silent.push_back(node);
   }
   reports_.waits(gang, wait_starting(listed, silent, callback_address()));
-  if (is_suspended) {
+  // Nodes may take many minutes to boot. In a state of a newer Slurm, it is unknown whether the job
+  // has started.
+  const bool has_started =
+      !is_suspended && listed.state != JobState::kConfiguring && listed.state != JobState::kUnknown;
+  if (!has_started) {
     gang->callback_deadline.reset();
   } else if (!gang->callback_deadline) {
     gang->callback_deadline =
@@ -375,7 +398,8 @@ void SlurmJobWatch::over(const GangPointer& gang, const ListedJob& listed) {
   if (was_allocated && waits_for_last_reports(gang, listed)) return queue_.poll_soon();
   gang->stage = Stage::kOver;
   if (gang->record.taken || (was_allocated && ended_by_itself(*gang))) return settle_over(gang);
-  if (was_allocated && gang->is_unreadable && is_to_stop(*gang)) {  // Muster has cancelled the job
+  // Muster has cancelled the job.
+  if (was_allocated && (gang->is_unreadable || gang->is_stopped_by_cancel) && is_to_stop(*gang)) {
     for (const auto& [name, task] : gang->tasks) tasks_.lose(gang, task, "was stopped");
     return settle_over(gang);
   }
@@ -465,9 +489,14 @@ bool SlurmJobWatch::task_is_silent(const GangPointer& gang, const TaskPointer& t
     return false;
   }
   if (queue_.away_since() || gang->unanswered_since || gang->is_unreadable) return true;
-  const std::string node = gang->seat_of(*task).node;
   tasks_.find_ends_in_folders(gang);
   if (task->end) return false;
+  // A suspended muster-node cannot connect.
+  if (gang->listed && gang->listed->state == JobState::kSuspended) return true;
+  const bool was_suspended =
+      gang->suspended_at && Steady::now() - *gang->suspended_at < kAfterSuspension;
+  if (was_suspended && ++gang->excuses[task->name] <= kMostExcuses) return true;
+  const std::string node = gang->seat_of(*task).node;
   AllocationRevoked taken = taken_node_silent(gang->job.id, node, task->name);
   taken.node = node;
   take_away(gang, std::move(taken));

@@ -46,9 +46,9 @@ class SlurmJobWatch {
   void controller_back();
   void cancelled(const std::set<uint64_t>& jobs);
 
-  /// The tasks of a gang whose record cannot be read get no order: if all of them are to stop, their
-  /// Slurm job is cancelled.
-  void stop_unreadable(const GangPointer& gang);
+  /// The tasks of a gang get no order if its record cannot be read, or while Slurm has suspended its
+  /// job: if all of them are to stop, their Slurm job is cancelled.
+  void stop_unreachable(const GangPointer& gang);
 
   /// Handles the listing of one gang's job.
   void update(const GangPointer& gang, const ListedJob& listed);

@@ -1,8 +1,12 @@
 // What Slurm does to a waiting or running gang, and how the engine reports it.
+#include "engine/slurm/job_watch.h"
+
 #include <signal.h>
 
 #include "base/text.h"
 #include "engine/engine.h"
+#include "engine/lent/lent_tasks.h"
+#include "engine/slurm/node_calls.h"
 #include "engine/slurm/test_slurm_engine.h"
 #include "words/sentence.h"
 
@@ -230,6 +234,39 @@ TEST_F(SlurmEngineTest, AJobThatSlurmRequeuesIsAdoptedByTheNextAttempt) {
   EXPECT_TRUE(cluster_.cancelled.empty());
 }
 
+TEST_F(SlurmEngineTest, AListingFromBeforeTheStartOfItsJobEvictsNoGang) {
+  ask(gang_, wish({"main"}));
+  wait_until([&] { return record(gang_).job.id == 17; });
+  cluster_.holds_listings = true;
+  wait_until([&] { return cluster_.held.size() == 1; });
+  cluster_.run(17, {"n1"});
+  const auto its_node = node(hello());
+  wait_for<AllocationGranted>(gang_);
+
+  cluster_.holds_listings = false;
+  cluster_.held.front()();
+
+  wait_for_polls();
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
+}
+
+TEST_F(SlurmEngineTest, AListingOfAnEarlierRunOfItsJobReportsNoEnd) {
+  ask(gang_, wish({"main"}));
+  wait_until([&] { return record(gang_).job.id == 17; });
+  cluster_.end(17, JobState::kCompleting, "COMPLETING");
+  cluster_.holds_listings = true;
+  wait_until([&] { return cluster_.held.size() == 1; });
+  cluster_.run(17, {"n1"});
+  const auto its_node = node(hello());
+  wait_for<AllocationGranted>(gang_);
+
+  cluster_.holds_listings = false;
+  cluster_.held.front()();
+
+  wait_for_polls();
+  EXPECT_EQ(last_news<AllocationStateChange>(gang_), nullptr);
+}
+
 TEST_F(SlurmEngineTest, AReleasedJobThatSlurmRequeuesIsCancelled) {
   auto its_node = gang_that_runs();
   cluster_.queue_again(17);
@@ -323,6 +360,38 @@ TEST_F(SlurmEngineTest, AJobThatEndsBeforeItsNodesHaveCalledQuotesItsScript) {
   EXPECT_NE(words_of(taken).find("muster-node is not on n1"), std::string::npos) << words_of(taken);
 }
 
+TEST_F(SlurmEngineTest, ANodeThatBootsIsNotLate) {
+  open(
+      [](SlurmEngineOptions& options) { options.call_back_within = std::chrono::milliseconds(1); });
+  ask(gang_, wish({"main"}));
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+  cluster_.run(17, {"n1"});
+  cluster_.end(17, JobState::kConfiguring, "CONFIGURING");
+  wait_for_reason(gang_, "Slurm is booting or preparing n1");
+  wait_for_polls(5);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
+
+  cluster_.run(17, {"n1"});
+
+  EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kNodeLost);
+}
+
+TEST_F(SlurmEngineTest, AJobInAStateOfANewerSlurmIsNotLate) {
+  open(
+      [](SlurmEngineOptions& options) { options.call_back_within = std::chrono::milliseconds(1); });
+  ask(gang_, wish({"main"}));
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+  cluster_.job(17).reason = "Licenses";
+  cluster_.end(17, JobState::kUnknown, "HIBERNATING");
+  wait_for_reason(gang_, "(Licenses)");
+  cluster_.job(17).nodes = {"n1"};
+  wait_for_reason(gang_, "n1 has not called back yet");
+  wait_for_polls(5);
+
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
+  EXPECT_TRUE(cluster_.cancelled.empty());
+}
+
 // --- while a job continues
 
 TEST_F(SlurmEngineTest, SuspensionIsReportedUntilItEnds) {
@@ -335,6 +404,41 @@ TEST_F(SlurmEngineTest, SuspensionIsReportedUntilItEnds) {
 
   wait_until([&] { return !last_news<AllocationStateChange>(gang_)->state; });
   EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
+}
+
+/// A suspended muster-node carries out no order.
+class Suspended : public SlurmEngineTest {
+ protected:
+  void expect_stopped(std::unique_ptr<FakeNode> its_node) {
+    wait_until([&] { return cluster_.job(17).state == JobState::kCancelled; });
+    its_node.reset();  // Slurm has killed it
+    wait_until([&] { return end_of("main") != nullptr; });
+    EXPECT_TRUE(end_of("main")->status.stopped);
+    EXPECT_EQ(end_of("main")->status.error, "was stopped");
+    EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
+  }
+};
+
+TEST_F(Suspended, AJobThatIsStoppedIsCancelled) {
+  auto its_node = gang_that_runs();
+  cluster_.end(17, JobState::kSuspended, "SUSPENDED");
+  wait_for<AllocationStateChange>(gang_);
+  EXPECT_TRUE(cluster_.cancelled.empty());
+
+  call([&] { engine_->stop(gang_, {"main"}, StopMode::kGraceful); });
+
+  expect_stopped(std::move(its_node));
+}
+
+TEST_F(Suspended, AJobThatWasToStopBeforeIsCancelled) {
+  auto its_node = gang_that_runs();
+  call([&] { engine_->stop(gang_, {"main"}, StopMode::kGraceful); });
+  wait_for_polls();
+  EXPECT_TRUE(cluster_.cancelled.empty());
+
+  cluster_.end(17, JobState::kSuspended, "SUSPENDED");
+
+  expect_stopped(std::move(its_node));
 }
 
 TEST_F(SlurmEngineTest, ReportsThatSlurmIsStillEndingAJob) {
@@ -451,6 +555,116 @@ TEST_F(SlurmEngineTest, AForgottenJobIsSubmittedAgainIfTheAccountingDatabaseStay
   cluster_.jobs.clear();
 
   wait_until([&] { return record(gang_).job.id == 18; });
+}
+
+/// A muster-node that sends nothing.
+class IdleConnection : public node::NodeConnection {
+ public:
+  const GangId& gang() const override { return gang_; }
+  const node::Hello& hello() const override { return hello_; }
+  void listen(Handlers) override {}
+  void send(const node::NodeMessage&) override {}
+  size_t waiting() const override { return 0; }
+  void pause(bool) override {}
+
+ private:
+  GangId gang_{"job1", 1};
+  node::Hello hello_;
+};
+
+/// A started task whose muster-node has been disconnected for five minutes.
+class SilentTask : public testing::Test {
+ protected:
+  SilentTask() {
+    tasks_.lender = calls_.lender();
+    GangRecord record;
+    record.common.seats = {{.task = "main", .node = "n1", .address = {}, .started = true}};
+    record.common.given = true;
+    record.job.id = 17;
+    gang_ = gangs_.add({"job1", 1}, record, Stage::kAllocated);
+  }
+
+  void list(JobState state) {
+    ListedJob listed;
+    listed.id = 17;
+    listed.state = state;
+    listed.nodes = {"n1"};
+    jobs_.update(gang_, listed);
+  }
+  bool is_awaited() { return jobs_.task_is_silent(gang_, gang_->tasks.at("main")); }
+
+  base::TestFolder folder_;
+  base::TestLoop loop_;
+  FakeSlurmClient::Cluster cluster_;
+  SlurmEngineOptions options_{.folder = folder_.path()};
+  FakeSlurmClient client_{loop_.loop(), cluster_};
+  Callback callback_;
+  lent::LentTasks tasks_{loop_.loop(), {.folder = folder_.path()}, table_options(folder_.path())};
+  GangTable gangs_{tasks_.gangs};
+  SlurmQueue queue_{loop_.loop(), options_, client_, tasks_.reports};
+  ClusterNodes nodes_{loop_.loop(), options_, client_, tasks_.reports, queue_};
+  Allocations allocations_{loop_.loop(),   options_, client_, callback_,    gangs_,
+                           tasks_.reports, queue_,   nodes_,  tasks_.tasks, tasks_.starter};
+  SlurmJobWatch jobs_{loop_.loop(),   options_, client_,      callback_,      gangs_,
+                      tasks_.reports, queue_,   tasks_.tasks, tasks_.starter, allocations_};
+  NodeCalls calls_{gangs_, queue_, allocations_, jobs_};
+  GangPointer gang_;
+};
+
+TEST_F(SilentTask, IsLostWhileItsJobRuns) {
+  list(JobState::kRunning);
+
+  EXPECT_FALSE(is_awaited());
+
+  EXPECT_TRUE(gang_->record.taken);
+}
+
+TEST_F(SilentTask, IsAwaitedWhileSlurmHasSuspendedItsJob) {
+  list(JobState::kSuspended);
+  EXPECT_TRUE(is_awaited());
+
+  list(JobState::kRunning);
+
+  EXPECT_TRUE(is_awaited()) << "its muster-node needs some time to connect again";
+  EXPECT_FALSE(gang_->record.taken);
+}
+
+/// Gang scheduling suspends and resumes a job again and again.
+TEST_F(SilentTask, IsLostAfterThreeSilencesThatSuspensionsExcuse) {
+  const auto resumes = [this] {
+    list(JobState::kSuspended);
+    list(JobState::kRunning);
+  };
+  for (int silence = 0; silence < 3; ++silence) {
+    resumes();
+    EXPECT_TRUE(is_awaited()) << silence;
+  }
+  resumes();
+
+  EXPECT_FALSE(is_awaited());
+
+  EXPECT_TRUE(gang_->record.taken);
+}
+
+TEST_F(SilentTask, IsExcusedAnewAfterItsMusterNodeHasConnected) {
+  const TaskPointer task = gang_->tasks.at("main");
+  list(JobState::kSuspended);
+  list(JobState::kRunning);
+  for (int silence = 0; silence < 3; ++silence) EXPECT_TRUE(is_awaited()) << silence;
+
+  task->line = std::make_shared<IdleConnection>();
+  list(JobState::kRunning);
+  task->line.reset();
+
+  EXPECT_TRUE(is_awaited());
+}
+
+TEST_F(SilentTask, IsAwaitedHoweverLongSlurmSuspendsItsJob) {
+  list(JobState::kSuspended);
+  for (int silence = 0; silence < 5; ++silence) EXPECT_TRUE(is_awaited()) << silence;
+  list(JobState::kRunning);
+
+  EXPECT_TRUE(is_awaited());
 }
 
 TEST_F(SlurmEngineTest, AnUnknownJobOfThisServerIsCancelled) {

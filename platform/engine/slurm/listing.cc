@@ -393,6 +393,11 @@ void add_part(ListedJob& whole, const ListedJob& part) {
   if (part.may_start && (!whole.may_start || *whole.may_start < *part.may_start)) {
     whole.may_start = part.may_start;
   }
+  // Slurm starts the job when the nodes of all parts are ready.
+  if (whole.state == JobState::kRunning && part.state == JobState::kConfiguring) {
+    whole.state = part.state;
+    whole.state_text = part.state_text;
+  }
   const bool is_worse =
       is_over(whole.state) && !is_cause_of_end(whole.state) && is_cause_of_end(part.state);
   // The job is not over while a part still has nodes.

@@ -253,6 +253,8 @@ TEST(JobParts, AJobEndsAsThePartWithAReasonAfterAllParts) {
            Case{JobState::kFailed, JobState::kTimeout, JobState::kTimeout},
            Case{JobState::kCompleted, JobState::kRunning, JobState::kCompleting},
            Case{JobState::kRunning, JobState::kCompleted, JobState::kRunning},
+           Case{JobState::kRunning, JobState::kConfiguring, JobState::kConfiguring},
+           Case{JobState::kConfiguring, JobState::kRunning, JobState::kConfiguring},
        }) {
     const auto jobs = whole_jobs({part(5, 5, 0, one.leader), part(6, 5, 1, one.other)});
     ASSERT_EQ(jobs.size(), 1U);

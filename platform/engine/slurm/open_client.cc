@@ -1,7 +1,6 @@
 #include "engine/slurm/open_client.h"
 
 #include <pwd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "engine/host_facts.h"
+#include "http/sockets.h"
 
 namespace muster::engine::slurm {
 
@@ -50,10 +50,9 @@ Result<std::unique_ptr<SlurmClient>> by_rest(base::EventLoop& loop,
 
 }  // namespace
 
-bool may_connect_to(const fs::path& socket) {
-  struct stat facts{};
-  return ::stat(socket.c_str(), &facts) == 0 && S_ISSOCK(facts.st_mode) &&
-         ::access(socket.c_str(), R_OK | W_OK) == 0;
+bool can_connect_to(const fs::path& socket) {
+  const auto connected = http::try_to_connect_to(socket);
+  return connected || connected.error().code == ErrorCode::kExhausted;  // it is busy
 }
 
 std::vector<fs::path> usual_rest_sockets(
@@ -107,7 +106,7 @@ Result<std::unique_ptr<SlurmClient>> open_client(base::EventLoop& loop,
   // Only sbatch supports options of sbatch.
   if (!options.sbatch_options.empty()) return by_programs(loop);
   for (const fs::path& socket : usual_rest_sockets(own_variable)) {
-    if (!may_connect_to(socket)) continue;
+    if (!can_connect_to(socket)) continue;
     SlurmEngineOptions found = options;
     found.rest = socket.string();
     return by_rest(loop, found);

@@ -101,7 +101,7 @@ class RestClient : public SlurmClient {
   std::shared_ptr<Impl> impl_;
 };
 
-/// Instead of an address: slurmrestd's socket in a usual place, if there is one that this user may
+/// Instead of an address: slurmrestd's socket in a usual place, if there is one that this user can
 /// connect to; else Slurm's programs.
 inline constexpr const char* kFindRest = "auto";
 
@@ -118,7 +118,8 @@ base::Result<RestOptions> rest_options(const SlurmEngineOptions& options);
 std::vector<std::filesystem::path> usual_rest_sockets(
     const std::function<std::optional<std::string>(const std::string&)>& variable);
 
-/// Whether the socket exists and this user may connect to it.
-bool may_connect_to(const std::filesystem::path& socket);
+/// Whether this user can connect to the socket now. A slurmrestd that was killed leaves its socket
+/// behind.
+bool can_connect_to(const std::filesystem::path& socket);
 
 }  // namespace muster::engine::slurm

@@ -10,6 +10,8 @@
 
 namespace muster::engine::slurm {
 
+using base::ErrorCode;
+
 namespace {
 
 /// How long more changes are likely after one.
@@ -159,13 +161,26 @@ void ClusterNodes::poll() {
   timer_.reset();
   client_.nodes([this](const Result<std::vector<ListedNode>>& listed) {
     if (listed) {
+      has_answered_ = true;
+      refusal_.clear();
       update(*listed);
     } else {
-      queue_.controller_away(listed.error());
+      failed(listed.error());
     }
-    const bool hurries = list_.empty();
-    timer_ = loop_.after(hurries ? options_.quick_poll : options_.nodes_poll, [this] { poll(); });
+    const auto pause = has_answered_ ? options_.nodes_poll : options_.quick_poll;
+    timer_ = loop_.after(pause, [this] { poll(); });
   });
+}
+
+void ClusterNodes::failed(const base::Error& error) {
+  // Up to v0.0.38, slurmrestd reports a refusal as an unspecified error, as it does for a controller
+  // that does not answer. The listing of jobs tells them apart.
+  const bool may_be_away =
+      error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout;
+  if (may_be_away && !queue_.is_answering()) return;
+  has_answered_ = true;
+  if (std::exchange(refusal_, error.what) == error.what) return;
+  base::log_warning(error.what + "; Muster cannot show the nodes");
 }
 
 void ClusterNodes::update(const std::vector<ListedNode>& listed) {

@@ -69,6 +69,8 @@ class SlurmQueue {
   /// Since when the controller does not answer; nullopt: it does.
   const std::optional<base::Time>& away_since() const { return away_since_; }
   const std::string& away_why() const { return away_why_; }
+  /// Whether the controller has answered the latest listing of jobs.
+  bool is_answering() const { return has_listed_ && !away_since_; }
 
  private:
   void poll();
@@ -108,11 +110,16 @@ class ClusterNodes {
   /// Lists the nodes, now and at intervals.
   void poll();
   const std::vector<Node>& list() const { return list_; }
+  /// Whether Slurm has answered, with the nodes or with a refusal: with PrivateData=nodes in its
+  /// configuration, it lists them only to operators, or lists none. A request that fails while Slurm
+  /// lists jobs counts as refused.
+  bool has_answered() const { return has_answered_; }
   /// Calls `changed` after each change, as long as the result lives.
   std::shared_ptr<void> watch(std::function<void()> changed);
 
  private:
   void update(const std::vector<ListedNode>& listed);
+  void failed(const base::Error& error);
 
   base::EventLoop& loop_;
   const SlurmEngineOptions& options_;
@@ -120,6 +127,8 @@ class ClusterNodes {
   lent::Reports& reports_;
   SlurmQueue& queue_;
   std::vector<Node> list_;
+  bool has_answered_ = false;
+  std::string refusal_;  ///< why the nodes cannot be listed, although the controller answers
   std::vector<std::weak_ptr<std::function<void()>>> watchers_;
   base::EventLoop::Interest timer_;
 };

@@ -463,6 +463,7 @@ constexpr int kNotFoundStatus = 404;
 constexpr int kUnspecified = -1;
 constexpr int kInvalidJob = 2017;
 constexpr int kAlreadyDone = 2021;
+constexpr int kEmptyResult = 9003;  ///< the database has no such entry
 /// slurmrestd could not connect to the controller.
 constexpr std::array kUnreachableNumbers{1001, 1800};
 /// The controller has received some of the request, and has not answered in time.
@@ -513,6 +514,17 @@ bool is_over_already(const std::vector<RestFault>& faults) {
            says(fault, "Invalid job id specified") ||
            says(fault, "Job/step already completing or completed");
   });
+}
+
+bool is_unknown_in_past(const std::vector<RestFault>& faults) {
+  const auto is_unknown = [](const RestFault& fault) {
+    return fault.number == kInvalidJob || fault.number == kEmptyResult;
+  };
+  // v0.0.36 writes the number 0, and the real one after it.
+  return std::any_of(faults.begin(), faults.end(), is_unknown) &&
+         std::all_of(faults.begin(), faults.end(), [&](const RestFault& fault) {
+           return is_unknown(fault) || fault.number == 0;
+         });
 }
 
 Error rest_error(RestFailure failure, const std::string& words, const std::string& doing,

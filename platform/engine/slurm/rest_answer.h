@@ -106,6 +106,10 @@ std::string words_of(int status, const std::vector<RestFault>& faults);
 /// Whether the job that was to be cancelled is already over.
 bool is_over_already(const std::vector<RestFault>& faults);
 
+/// Whether the accounting database has answered that it does not have the job. If the database cannot
+/// be reached, that is another fault. Without a database, slurmrestd serves no path for past jobs.
+bool is_unknown_in_past(const std::vector<RestFault>& faults);
+
 /// `doing`: the failure ("Slurm's queue cannot be read"); `name`: of the slurmrestd; `submission`:
 /// of a job that was not accepted, else null.
 base::Error rest_error(RestFailure failure, const std::string& words, const std::string& doing,

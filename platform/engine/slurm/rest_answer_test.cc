@@ -112,7 +112,7 @@ TEST(RestJson, StatesAreAWordOrWords) {
            {R"("PENDING")", JobState::kPending, "PENDING"},
            {R"("COMPLETING")", JobState::kCompleting, "COMPLETING"},
            {R"(["RUNNING","COMPLETING"])", JobState::kCompleting, "RUNNING+COMPLETING"},
-           {R"(["RUNNING","CONFIGURING"])", JobState::kRunning, "RUNNING+CONFIGURING"},
+           {R"(["RUNNING","CONFIGURING"])", JobState::kConfiguring, "RUNNING+CONFIGURING"},
            {R"(["PENDING","REQUEUED"])", JobState::kPending, "PENDING+REQUEUED"},
            {R"(["CANCELLED"])", JobState::kCancelled, "CANCELLED"},
            {R"("NODE_FAIL")", JobState::kNodeFailed, "NODE_FAIL"},

@@ -220,8 +220,7 @@ void RestClient::Impl::ask_past(std::shared_ptr<std::vector<uint64_t>> ids, size
   if (next == ids->size()) return then(std::move(so_far));
   RestAsk asked{.target = speech.past_job + std::to_string((*ids)[next]),
                 .doing = "Slurm's accounting cannot be read",
-                // A missing database, or a job unknown to it, is a fault, too.
-                .is_no_fault = [](const std::vector<RestFault>&) { return true; }};
+                .is_no_fault = is_unknown_in_past};
   ask(std::move(asked), [this, ids, next, so_far = std::move(so_far),
                          then](const Result<std::shared_ptr<const std::string>>& answer) mutable {
     if (!answer) return then(answer.error());

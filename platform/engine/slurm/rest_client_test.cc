@@ -3,10 +3,14 @@
 // the descriptions that Slurm publishes (OpenAPI). slurm_client_contract_test.cc tests the client
 // with real versions 36 to 38.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/test_folder.h"
+#include "base/unique_fd.h"
 #include "engine/slurm/open_client.h"
 #include "engine/slurm/test_rest_client.h"
 #include "http/test_raw_server.h"
@@ -337,8 +341,7 @@ TEST_F(RestClientTest, PastJobsComeFromTheDatabase) {
        "exit_code":{"return_code":{"set":true,"number":0},"signal":{"id":{"set":true,"number":15}}},
        "kill_request_user":"bob","nodes":"n[1-2]"}]})");
   server.answer("GET /slurmdb/v0.0.40/job/8",
-                R"({"errors":[{"error_number":7000,"error":"Unable to connect to database"}]})",
-                500);
+                R"({"errors":[{"error_number":9003,"error":"Nothing found with query"}]})", 500);
   RestClient client(loop(), options(server.socket()));
   const auto past =
       answer<std::vector<ListedJob>>([&](auto then) { client.past_jobs({7, 8}, std::move(then)); });
@@ -348,6 +351,38 @@ TEST_F(RestClientTest, PastJobsComeFromTheDatabase) {
   EXPECT_EQ(past->front().state_text, "CANCELLED by bob");
   EXPECT_EQ(past->front().exit_signal, 15);
   EXPECT_EQ(past->front().comment, "muster:x");
+}
+
+/// Whether the database has the job is unknown then.
+TEST_F(RestClientTest, ADatabaseThatCannotBeReachedIsUnavailable) {
+  for (const std::string fault : {R"("error_number":7000,"error":"Unable to connect to database")",
+                                  R"("error_number":111,"error":"Connection refused")",
+                                  R"("error_number":9000,"error":"Query invalid")"}) {
+    ScriptedSlurmrestd server;
+    server.serve({"v0.0.40"});
+    server.answer("GET /slurmdb/v0.0.40/job/7", R"({"errors":[{)" + fault + "}]}", 500);
+    RestClient client(loop(), options(server.socket()));
+    const auto past =
+        answer<std::vector<ListedJob>>([&](auto then) { client.past_jobs({7}, std::move(then)); });
+    ASSERT_FALSE(past) << fault;
+    EXPECT_EQ(past.error().code, ErrorCode::kUnavailable) << past.error().to_string();
+  }
+}
+
+TEST(CanConnectTo, RejectsASocketThatAKilledProgramHasLeft) {
+  const base::TestFolder folder;
+  const std::filesystem::path socket = folder / "socket";
+  const base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  socket.native().copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_FALSE(can_connect_to(socket));
+  EXPECT_FALSE(can_connect_to(folder / "missing"));
+  EXPECT_FALSE(can_connect_to(folder.path()));
+
+  ASSERT_EQ(::listen(fd.get(), 1), 0);
+
+  EXPECT_TRUE(can_connect_to(socket));
 }
 
 // --- endings ---

@@ -55,7 +55,8 @@ struct Submission {
 
 enum class JobState {
   kPending,
-  kRunning,  ///< also configuring
+  kConfiguring,  ///< it has nodes, which Slurm boots or prepares before it starts the job there
+  kRunning,
   kSuspended,
   kCompleting,
   kCompleted,

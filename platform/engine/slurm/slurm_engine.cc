@@ -194,7 +194,7 @@ void SlurmEngine::change_files(const GangId& gang, std::vector<launch::FileChang
 
 void SlurmEngine::stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode) {
   impl_->tasks.stop(gang, tasks, mode);
-  if (const GangPointer held = impl_->gangs.find(gang)) impl_->jobs.stop_unreadable(held);
+  if (const GangPointer held = impl_->gangs.find(gang)) impl_->jobs.stop_unreachable(held);
 }
 
 Result<std::unique_ptr<Exec>> SlurmEngine::exec(const GangId& gang, const std::string& task,

@@ -34,12 +34,19 @@ constexpr std::array kBases{
 
 /// Flags beside a base state, or instead of it.
 constexpr std::array kFlags{
-    StateName{"COMPLETING", JobState::kCompleting}, StateName{"STAGE_OUT", JobState::kCompleting},
-    StateName{"CONFIGURING", JobState::kRunning},   StateName{"POWER_UP_NODE", JobState::kRunning},
-    StateName{"RESIZING", JobState::kRunning},      StateName{"SIGNALING", JobState::kRunning},
-    StateName{"STOPPED", JobState::kSuspended},     StateName{"REQUEUED", JobState::kPending},
-    StateName{"REQUEUE_FED", JobState::kPending},   StateName{"REQUEUE_HOLD", JobState::kPending},
+    StateName{"COMPLETING", JobState::kCompleting},
+    StateName{"STAGE_OUT", JobState::kCompleting},
+    StateName{"CONFIGURING", JobState::kConfiguring},
+    StateName{"POWER_UP_NODE", JobState::kConfiguring},
+    StateName{"RESIZING", JobState::kRunning},
+    StateName{"SIGNALING", JobState::kRunning},
+    StateName{"STOPPED", JobState::kSuspended},
+    StateName{"REQUEUED", JobState::kPending},
+    StateName{"REQUEUE_FED", JobState::kPending},
+    StateName{"REQUEUE_HOLD", JobState::kPending},
     StateName{"SPECIAL_EXIT", JobState::kPending},
+    // Held, because its reservation was deleted: the only word that squeue prints for such a job.
+    StateName{"RESV_DEL_HOLD", JobState::kPending},
 };
 
 /// Nodes in these states get no jobs. (Slurm wakes a node that is powered down to save energy.)
@@ -108,6 +115,7 @@ JobState job_state_of(std::string_view words) {
 bool is_over(JobState state) {
   switch (state) {
     case JobState::kPending:
+    case JobState::kConfiguring:
     case JobState::kRunning:
     case JobState::kSuspended:
     case JobState::kCompleting:
