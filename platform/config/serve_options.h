@@ -177,6 +177,7 @@ struct ServeOptions {
   std::vector<std::string> kubernetes_job_priority_classes;
   std::vector<std::string> kubernetes_job_pull_secrets;
   std::vector<std::string> kubernetes_job_claims;
+  std::vector<std::string> kubernetes_job_devices;
 
   std::string declared_gpus;          ///< N[:MODEL[:MEMORY]], not parsed; empty: detected
   std::string node_pool = "default";  ///< the pool of the server's node

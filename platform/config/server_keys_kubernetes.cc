@@ -45,6 +45,17 @@ void read_claims(const KeyValue& value, std::vector<std::string>& target) {
   target = std::move(names);
 }
 
+/// Names of resources of device plug-ins.
+void read_devices(const KeyValue& value, std::vector<std::string>& target) {
+  std::vector<std::string> names;
+  read_names(value, names);
+  for (const std::string& name : names) {
+    if (job::is_qualified_name(name) && name.find('/') != std::string::npos) continue;
+    add_fault(value, "'" + name + "' is not the name of a resource such as rdma/hca");
+  }
+  target = std::move(names);
+}
+
 /// The name of a LocalQueue, or a pattern with {project}.
 void read_local_queue(const KeyValue& value, std::string& target) {
   constexpr std::string_view kProject = "{project}";
@@ -307,6 +318,13 @@ ServerKeys permissions() {
            .fallback = fallback,
            .help = "persistent volume claims that jobs may name, and secret:NAME, configmap:NAME"},
           &ServeOptions::kubernetes_job_claims, read_claims),
+      key({.name = "kubernetes.job_devices",
+           .flag = "--kubernetes-job-devices",
+           .type = "names",
+           .fallback = fallback,
+           .help = "resources, such as rdma/hca, that jobs may request by --kubernetes-device; no "
+                   "quota counts them"},
+          &ServeOptions::kubernetes_job_devices, read_devices),
   };
 }
 

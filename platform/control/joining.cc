@@ -131,15 +131,18 @@ void Joining::start(const std::string& worker, const std::function<void()>& done
     hooks_.worker_rejected(task, growth.error().what);
     return done();
   }
-  updates_.change_files(
-      std::move(growth->before),
-      [this, worker, plans = std::move(growth->joining), done](const Result<void>& told) {
-        if (!is_joining(worker) || !hooks_.may_resize()) return done();
-        if (told) return launch(worker, plans, done);
-        hooks_.worker_rejected(*find_task(context_.job(), worker),
-                               "the other tasks could not be updated: " + told.error().what);
-        done();
-      });
+  updates_.change_files(std::move(growth->before), [this, worker, number = joiner->second.number,
+                                                    plans = std::move(growth->joining),
+                                                    done](const Result<void>& told) {
+    // A worker that was sent away and admitted again has a later step.
+    const auto still = joiners_.find(worker);
+    const bool is_same = still != joiners_.end() && still->second.number == number;
+    if (!is_same || !hooks_.may_resize()) return done();
+    if (told) return launch(worker, plans, done);
+    hooks_.worker_rejected(*find_task(context_.job(), worker),
+                           "the other tasks could not be updated: " + told.error().what);
+    done();
+  });
 }
 
 void Joining::launch(const std::string& worker, std::vector<launch::TaskPlan> plans,

@@ -7,6 +7,7 @@
 // On the EventLoop's thread.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -72,7 +73,7 @@ class Joining {
   bool has_seed() const { return seed_.has_value(); }
 
   /// The worker has a seat; begin() follows once that is committed.
-  void admit(const std::string& worker) { joiners_[worker]; }
+  void admit(const std::string& worker) { joiners_[worker].number = ++admitted_; }
   void begin(const std::string& worker);
   bool is_joining(const std::string& worker) const { return joiners_.contains(worker); }
   bool was_started(const std::string& worker) const;
@@ -86,6 +87,7 @@ class Joining {
 
  private:
   struct Joiner {
+    uint64_t number = 0;                     ///< counts the admissions of all workers
     bool is_started = false;                 ///< the engine starts it, or has started it
     std::shared_ptr<void> fetch;             ///< of its image; dropping it ends the fetch
     base::EventLoop::Interest answer_timer;  ///< until it has to answer
@@ -107,6 +109,7 @@ class Joining {
   Hooks hooks_;
   std::optional<KeptSeed> seed_;
   std::map<std::string, Joiner> joiners_;  ///< by name
+  uint64_t admitted_ = 0;
 };
 
 }  // namespace muster::control

@@ -168,6 +168,7 @@ bool Resizing::reject_unstarted(Task& task, const std::string& why) {
 void Resizing::reject_worker(Task& task, const std::string& why) {
   joining_.end(task.name);
   clear_place(task);
+  drop_prepared(task);
   if (may_resize()) note_setback(task.name + " could not join: " + why);
   give_back({task.seat});
 }
@@ -263,10 +264,17 @@ const Task* Resizing::leave_seat(int seat) {
   const bool was_started = joining_.was_started(task->name);
   if (joining_.end(task->name) && !was_started) {
     clear_place(*task);
+    drop_prepared(*task);
   } else {
     task->left = true;
   }
   return task;
+}
+
+/// The engine may hold resources for a worker that it has prepared: in Kubernetes, its pod. The next
+/// worker in the seat has the same name, and perhaps another node.
+void Resizing::drop_prepared(const Task& task) {
+  context_.services.engine.stop(context_.gang(), {task.name}, StopMode::kNow);
 }
 
 void Resizing::say_goodbye(const std::vector<std::string>& leaving) {

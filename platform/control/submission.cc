@@ -246,11 +246,12 @@ base::Result<void> check_slurm_policy(const job::JobSpec& spec, const SlurmPolic
 base::Result<void> check_kubernetes_policy(const job::JobSpec& spec,
                                            const KubernetesPolicy& policy) {
   if (!policy.is_shared) return {};
-  Error error{.code = base::ErrorCode::kRefused,
-              .what = "the job names objects of Kubernetes that this server does not allow",
-              .advice =
-                  "an administrator can allow them: kubernetes.job_service_accounts and the like "
-                  "in the server's configuration"};
+  Error error{
+      .code = base::ErrorCode::kRefused,
+      .what = "the job names objects or devices of Kubernetes that this server does not allow",
+      .advice =
+          "an administrator can allow them: kubernetes.job_service_accounts and the like "
+          "in the server's configuration"};
   const auto check = [&](const std::string& name, const std::vector<std::string>& allowed,
                          const std::string& field, const std::string& kind) {
     if (name.empty() || is_one_of(name, allowed)) return;
@@ -268,6 +269,9 @@ base::Result<void> check_kubernetes_policy(const job::JobSpec& spec,
     const bool is_claim = !claim || claim->kind == job::KubernetesClaim::Kind::kClaim;
     check(claim ? claim->object() : text, policy.claims, "claims",
           is_claim ? "volume claim" : "object");
+  }
+  for (const auto& [name, count] : names.devices) {
+    check(name, policy.devices, "devices." + name, "device");
   }
   if (error.faults.empty()) return {};
   return error;

@@ -51,6 +51,7 @@ struct KubernetesPolicy {
   std::vector<std::string> priority_classes;
   std::vector<std::string> pull_secrets;
   std::vector<std::string> claims;
+  std::vector<std::string> devices;  ///< no quota counts them
 };
 
 /// The reasons why a server cannot isolate the jobs of one project from those of another.

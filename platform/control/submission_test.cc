@@ -44,6 +44,21 @@ TEST(ContainerPolicy, ReportsAllRefusedSettings) {
   EXPECT_EQ(refused.error().faults[2].what, "'NET_RAW' is not allowed");
 }
 
+TEST(KubernetesPolicy, OfASharedServerAllowsOnlyConfiguredDevices) {
+  job::JobSpec spec;
+  spec.kubernetes.devices = {{"nvidia.com/mig-1g.10gb", "1"}, {"rdma/hca", "1"}};
+  EXPECT_TRUE(check_kubernetes_policy(spec, {}));
+
+  const auto refused = check_kubernetes_policy(spec, {.is_shared = true, .devices = {"rdma/hca"}});
+
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kRefused);
+  ASSERT_EQ(refused.error().faults.size(), 1U);
+  EXPECT_EQ(refused.error().faults[0].field, "kubernetes.devices.nvidia.com/mig-1g.10gb");
+  EXPECT_TRUE(check_kubernetes_policy(
+      spec, {.is_shared = true, .devices = {"rdma/hca", "nvidia.com/mig-1g.10gb"}}));
+}
+
 }  // namespace
 namespace {
 

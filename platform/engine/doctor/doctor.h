@@ -79,13 +79,15 @@ struct ProcessPlaces {
   std::optional<base::Result<WayOutOptions>> way_out;
   /// Where the ids of users come from, on a server that listens.
   base::Result<AccountSource> accounts = base::Error{};
+  std::filesystem::path root = "/";  ///< of /proc, for tests
 };
 
 struct ProcessFacts {
   bool has_shim = false;
   bool has_remote_shell = false;
   std::filesystem::path programs;
-  Answers answers;  ///< "bwrap", "sandbox", "ssh", "mpirun"
+  Answers answers;                              ///< "bwrap", "sandbox", "ssh", "mpirun"
+  std::vector<std::string> namespace_settings;  ///< needed_namespace_settings()
   bool has_sshd = false;
   std::filesystem::path sshd;
   base::Result<NvmlGpus> gpus = base::Error{};
@@ -179,6 +181,10 @@ struct KubernetesRight {
   std::string purpose;    ///< what does not work without it: "jobs cannot be planned over nodes"
   base::Result<kubernetes::AccessAnswer> answer = base::Error{};
 };
+
+/// The rights that a server with these options needs in the namespace `space`, and in the cluster.
+std::vector<KubernetesRight> kubernetes_rights(const std::string& space,
+                                               const kubernetes::KubernetesOptions& options);
 
 struct KubernetesNode {
   std::string name;

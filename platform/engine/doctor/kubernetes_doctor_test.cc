@@ -64,6 +64,46 @@ TEST(KubernetesDoctor, NamesAMissingRightAndWhatItIsFor) {
             "may not create pods in namespace training: no pod can be made");
 }
 
+/// "list events in lab", and "!" before it if no job runs without this right.
+std::vector<std::string> rights_in_words(const kubernetes::KubernetesOptions& options) {
+  std::vector<std::string> words;
+  for (const KubernetesRight& right : kubernetes_rights("lab", options)) {
+    const kubernetes::AccessQuestion& question = right.question;
+    std::string text = right.is_needed ? "!" : "";
+    text += question.verb + " " + std::string(question.resource.plural);
+    if (!question.subresource.empty()) text += "/" + question.subresource;
+    words.push_back(text + (question.space.empty() ? "" : " in " + question.space));
+  }
+  return words;
+}
+
+TEST(KubernetesDoctor, TriesTheRightsThatTheOptionsNeed) {
+  using Words = std::vector<std::string>;
+  const Words own{"!create pods in lab",     "!delete pods in lab",
+                  "!list pods in lab",       "!watch pods in lab",
+                  "!create secrets in lab",  "!delete secrets in lab",
+                  "!create services in lab", "!create networkpolicies in lab"};
+  const Words of_cluster{"!list nodes", "!watch nodes",       "list pods",
+                         "watch pods",  "list events in lab", "watch events in lab"};
+  const auto all = [&](const Words& added, const Words& last) {
+    Words words = own;
+    words.insert(words.end(), added.begin(), added.end());
+    words.insert(words.end(), of_cluster.begin(), of_cluster.end());
+    words.insert(words.end(), last.begin(), last.end());
+    return words;
+  };
+
+  EXPECT_EQ(rights_in_words({}), all({"!create pods/portforward in lab"}, {}));
+
+  kubernetes::KubernetesOptions called;
+  called.callback_hosts = {"muster.lab.svc"};
+  called.pods.queue = kubernetes::PodQueue::kKueue;
+  called.pods.artifacts_class = "nfs";
+  EXPECT_EQ(rights_in_words(called), all({"!create persistentvolumeclaims in lab"},
+                                         {"list workloads in lab", "watch workloads in lab",
+                                          "patch workloads/status in lab"}));
+}
+
 TEST(KubernetesDoctor, StopsAtAnApiServerThatDoesNotAnswer) {
   KubernetesFacts facts = healthy_kubernetes();
   facts.version = base::Error{.code = base::ErrorCode::kUnavailable, .what = "it does not answer"};

@@ -21,37 +21,6 @@ namespace {
 constexpr kubernetes::Resource kStorageClasses{
     .group = "storage.k8s.io", .plural = "storageclasses", .is_namespaced = false};
 
-std::vector<KubernetesRight> rights_for(const std::string& space, bool are_called) {
-  using namespace kubernetes;  // NOLINT(google-build-using-namespace): its resources
-  std::vector<KubernetesRight> rights;
-  const auto need = [&](const Resource& resource, std::initializer_list<const char*> verbs,
-                        const char* purpose, const char* subresource = "") {
-    for (const char* const verb : verbs) {
-      rights.push_back({.question = {.verb = verb,
-                                     .resource = resource,
-                                     .subresource = subresource,
-                                     .space = space},
-                        .purpose = purpose});
-    }
-  };
-  need(kPods, {"create", "delete", "list", "watch"}, "no pod can be made or followed");
-  need(kSecrets, {"create", "delete"}, "pods get no keys");
-  need(kServices, {"create"}, "pods have no names");
-  need(kNetworkPolicies, {"create"}, "the network of a job cannot be closed to others");
-  if (!are_called) need(kPods, {"create"}, "the server cannot connect to pods", "portforward");
-  const auto want = [&](const Resource& resource, const char* verb, const std::string& where,
-                        bool is_needed, const char* purpose) {
-    rights.push_back({.question = {.verb = verb, .resource = resource, .space = where},
-                      .is_needed = is_needed,
-                      .purpose = purpose});
-  };
-  want(kNodes, "list", "", true, "Muster cannot plan over the nodes");
-  want(kNodes, "watch", "", true, "Muster cannot plan over the nodes");
-  want(kPods, "list", "", false, "the pods of other namespaces are not subtracted from the nodes");
-  want(kEvents, "watch", space, false, "explain shows no events of pods that wait");
-  return rights;
-}
-
 /// Several requests at once; run() returns when all were answered.
 class Questions {
  public:
@@ -159,6 +128,55 @@ void ask_about_cluster(Questions& questions, const kubernetes::KubernetesOptions
 
 }  // namespace
 
+std::vector<KubernetesRight> kubernetes_rights(const std::string& space,
+                                               const kubernetes::KubernetesOptions& options) {
+  using namespace kubernetes;  // NOLINT(google-build-using-namespace): its resources
+  std::vector<KubernetesRight> rights;
+  const auto need = [&](const Resource& resource, std::initializer_list<const char*> verbs,
+                        const char* purpose, const char* subresource = "") {
+    for (const char* const verb : verbs) {
+      rights.push_back({.question = {.verb = verb,
+                                     .resource = resource,
+                                     .subresource = subresource,
+                                     .space = space},
+                        .purpose = purpose});
+    }
+  };
+  need(kPods, {"create", "delete", "list", "watch"}, "no pod can be made or followed");
+  need(kSecrets, {"create", "delete"}, "pods get no keys");
+  need(kServices, {"create"}, "pods have no names");
+  need(kNetworkPolicies, {"create"}, "the network of a job cannot be closed to others");
+  if (!options.are_called())
+    need(kPods, {"create"}, "the server cannot connect to pods", "portforward");
+  if (!options.pods.artifacts_class.empty()) {
+    need(kPersistentVolumeClaims, {"create"}, "the tasks of a job cannot share /artifacts");
+  }
+  const auto want = [&](const Resource& resource, const char* verb, const std::string& where,
+                        bool is_needed, const char* purpose, const char* subresource = "") {
+    rights.push_back({.question = {.verb = verb,
+                                   .resource = resource,
+                                   .subresource = subresource,
+                                   .space = where},
+                      .is_needed = is_needed,
+                      .purpose = purpose});
+  };
+  want(kNodes, "list", "", true, "Muster cannot plan over the nodes");
+  want(kNodes, "watch", "", true, "Muster cannot plan over the nodes");
+  for (const char* const verb : {"list", "watch"}) {
+    want(kPods, verb, "", false, "the pods of other namespaces are not subtracted from the nodes");
+  }
+  for (const char* const verb : {"list", "watch"}) {
+    want(kEvents, verb, space, false, "explain shows no events of pods that wait");
+  }
+  if (options.pods.queue != PodQueue::kKueue) return rights;
+  for (const char* const verb : {"list", "watch"}) {
+    want(kWorkloads, verb, space, false, "explain does not show why Kueue does not admit a job");
+  }
+  want(kWorkloads, "patch", space, false,
+       "Kueue keeps the pods of a job that is stopped while it waits", "status");
+  return rights;
+}
+
 KubernetesFacts look_at_kubernetes(Result<kubernetes::KubernetesOptions> options) {
   KubernetesFacts facts;
   if (!options) {
@@ -184,7 +202,7 @@ KubernetesFacts look_at_kubernetes(Result<kubernetes::KubernetesOptions> options
   });
   first.run();
   if (!facts.version) return facts;
-  facts.rights = rights_for(facts.space, facts.are_called);
+  facts.rights = kubernetes_rights(facts.space, *options);
   Questions others(loop, client);
   ask_about_cluster(others, *options, facts);
   return facts;

@@ -131,9 +131,12 @@ class NewsOfCluster : public testing::Test, protected base::TestLoop {
                               preparations_.look(gang);
                               look();
                             }}};
-  GangPods pods_{
-      options_.pods,
-      {.gangs = gangs_, .view = view_, .objects = objects_, .preparations = preparations_}};
+  GangPods pods_{options_.pods,
+                 {.loop = loop(),
+                  .gangs = gangs_,
+                  .view = view_,
+                  .objects = objects_,
+                  .preparations = preparations_}};
   PodLosses losses_{loop(), gangs_, tasks_, nullptr};
   ClusterNews news_{options_,
                     {.gangs = gangs_,
@@ -230,6 +233,19 @@ TEST_F(NewsOfCluster, AnEventOfAnEarlierPodOfThisNameIsIgnored) {
   event.uid = "2";
   hooks_.on_warning(event);
   EXPECT_TRUE(gang->pods.at("main").event);
+}
+
+TEST_F(NewsOfCluster, TheFailedDeletionOfAGangWithoutARecordIsTriedAgain) {
+  const std::string deletion = "DELETE /api/v1/namespaces/lab/secrets/" + gang_name("owner", id_);
+  server_.on(deletion, {[](const http::Request&) {
+                          return FakeApiServer::refusal(503, "ServiceUnavailable", "it starts");
+                        },
+                        [](const http::Request&) { return deleted(); }});
+  hooks_.on_pod(pod("main", "1"));
+
+  hooks_.on_synced();
+
+  EXPECT_TRUE(run_until([&] { return server_.count(deletion) == 2; }));
 }
 
 // --- a record that cannot be read

@@ -232,16 +232,23 @@ std::shared_ptr<void> ClusterView::watch_nodes(std::function<void()> changed) {
 }
 
 void ClusterView::nodes_changed() {
-  if (!has_nodes_ || !is_synced_ || std::exchange(is_change_posted_, true)) return;
+  if (!has_nodes_ || !is_synced_ || std::exchange(is_change_due_, true) || next_report_) return;
   loop_.post([this, weak = std::weak_ptr(alive_)] {
-    if (!weak.lock()) return;
-    is_change_posted_ = false;
-    std::erase_if(watchers_, [](const auto& watcher) { return watcher.expired(); });
-    const auto watchers = watchers_;
-    for (const auto& watcher : watchers) {
-      if (const auto still = watcher.lock()) (*still)();
-    }
+    if (weak.lock()) report_nodes();
   });
+}
+
+void ClusterView::report_nodes() {
+  is_change_due_ = false;
+  next_report_ = loop_.after(kReportAgain, [this] {
+    next_report_.reset();
+    if (is_change_due_) report_nodes();
+  });
+  std::erase_if(watchers_, [](const auto& watcher) { return watcher.expired(); });
+  const auto watchers = watchers_;
+  for (const auto& watcher : watchers) {
+    if (const auto still = watcher.lock()) (*still)();
+  }
 }
 
 }  // namespace muster::engine::kubernetes

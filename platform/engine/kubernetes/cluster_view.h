@@ -8,6 +8,7 @@
 // On the loop's thread, which it must not outlive.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -58,7 +59,10 @@ class ClusterView {
   bool has_nodes() const { return has_nodes_; }
   bool mounts_images(const std::string& node) const { return book_.mounts_images(node); }
   std::string gpu_model_of(const std::string& node) const { return book_.gpu_model_of(node); }
+  /// `changed` is called for the first change at once, and for later changes at most every
+  /// kReportAgain: each call makes the server read all nodes and plan.
   std::shared_ptr<void> watch_nodes(std::function<void()> changed);
+  static constexpr std::chrono::milliseconds kReportAgain{300};
 
   /// Whether the pods are known.
   bool is_synced() const { return is_synced_; }
@@ -78,6 +82,7 @@ class ClusterView {
   void take_pod(const Json& pod);
   void pod_gone(const ObjectKey& key, const Json* last);
   void nodes_changed();
+  void report_nodes();
 
   base::EventLoop& loop_;
   ApiClient& client_;
@@ -98,7 +103,8 @@ class ClusterView {
   std::optional<base::Error> all_outage_;
   std::optional<base::Error> own_outage_;
   std::vector<std::weak_ptr<std::function<void()>>> watchers_;
-  bool is_change_posted_ = false;
+  bool is_change_due_ = false;             ///< a change of the nodes has yet to be reported
+  base::EventLoop::Interest next_report_;  ///< runs while a report is less than kReportAgain ago
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -120,5 +120,50 @@ TEST_F(ClusterViewTest, WatchesItsOwnPodsWhileItMayNotWatchThoseOfAllNamespaces)
   EXPECT_TRUE(run_until([&] { return own_again->is_left(); })) << "the other has all pods again";
 }
 
+/// The requests of pods of others change all the time in a large cluster.
+TEST_F(ClusterViewTest, ManyChangesOfNodesAreFewReports) {
+  const auto pods = server_.watch();
+  const auto nodes = server_.watch();
+  server_.on(kAllPods, [&](const http::Request&) { return pods->answer(); });
+  server_.on("GET /api/v1/nodes", [&](const http::Request&) { return nodes->answer(); });
+  begin();
+  nodes->push(added(base::json_text(
+      Json{{"metadata", {{"name", "n1"}, {"resourceVersion", "1"}}},
+           {"status", {{"allocatable", {{"cpu", "200"}, {"memory", "1Gi"}, {"pods", "110"}}}}}})));
+  nodes->push(bookmark());
+  pods->push(bookmark());
+  look_often();
+  ASSERT_TRUE(run_until([&] { return !view_->nodes().empty(); }));
+  int reports = 0;
+  int64_t reported_cpus = 0;
+  const auto watcher = view_->watch_nodes([&] {
+    ++reports;
+    reported_cpus = view_->nodes().at(0).cpu_milli;
+    look();
+  });
+  notes_.clear();
+
+  const auto begin_of_changes = std::chrono::steady_clock::now();
+  for (int change = 1; change <= 100; ++change) {
+    const Json container{{"name", "c"},
+                         {"resources", {{"requests", {{"cpu", std::to_string(change)}}}}}};
+    pods->push(added(base::json_text(
+        Json{{"metadata",
+              {{"namespace", "others"},
+               {"name", "x"},
+               {"uid", "x"},
+               {"resourceVersion", std::to_string(10 + change)}}},
+             {"spec", {{"nodeName", "n1"}, {"containers", Json::array({container})}}},
+             {"status", {{"phase", "Running"}}}})));
+    const std::string mark = "mark-" + std::to_string(change);
+    pods->push(added(viewed_pod(mark)));
+    expect({"+" + mark});  // in another turn of the loop
+  }
+
+  ASSERT_TRUE(run_until([&] { return reported_cpus == 100'000; })) << "the last change";
+  const auto took = std::chrono::steady_clock::now() - begin_of_changes;
+  EXPECT_LE(reports, 2 + took / ClusterView::kReportAgain);
+}
+
 }  // namespace
 }  // namespace muster::engine::kubernetes

@@ -37,7 +37,11 @@ std::shared_ptr<void> GangPods::prepare(const PodJob& job, std::vector<PodTask> 
     names.push_back(task.task);
     HeldPod& pod = parts_.gangs.add_task(gang, task.task);
     const lent::Seat& seat = gang->seat_of(*gang->tasks.at(task.task));
-    if (seat.started || pod.is_wanted) continue;
+    if (seat.started) continue;
+    // Without a node in its plan, the cluster has chosen the node.
+    const bool is_elsewhere = pod.is_wanted && !pod.plan.node.empty() && pod.plan.node != task.node;
+    if (is_elsewhere) drop_pod(gang, task.task);
+    if (pod.is_wanted) continue;
     task.index = seat.index;
     task.mounts_programs = mounts_programs_on(task.node);
     pod.is_wanted = true;
@@ -92,14 +96,24 @@ void GangPods::give_up(const PodGangPointer& gang, const std::vector<std::string
     const TaskPointer task = gang->task(name);
     if (task == nullptr || gang->seat_of(*task).started) continue;
     if (parts_.preparations.is_waited_for(gang, name)) continue;
-    HeldPod& pod = gang->pods.at(name);
-    const std::string uid = pod.facts ? pod.facts->uid : pod.unneeded_uid;
-    parts_.objects.remove_pod(gang, name, uid, std::chrono::seconds(1));
-    HeldPod next;
-    next.removal = std::move(pod.removal);
-    next.unneeded_uid = uid;
-    pod = std::move(next);
+    drop_pod(gang, name);
   }
+}
+
+/// REQUIRES: the task is not started.
+void GangPods::drop_pod(const PodGangPointer& gang, const std::string& task) {
+  HeldPod& pod = gang->pods.at(task);
+  const std::string uid = pod.facts ? pod.facts->uid : pod.unneeded_uid;
+  parts_.objects.remove_pod(gang, task, uid, std::chrono::seconds(1));
+  HeldPod next;
+  next.removal = std::move(pod.removal);
+  next.unneeded_uid = uid;
+  pod = std::move(next);
+  // The muster-node of a later pod of this name has a connection of its own.
+  auto line = std::exchange(gang->tasks.at(task)->line, nullptr);
+  if (line == nullptr) return;
+  line->send(node::Farewell{});
+  parts_.loop.post([line = std::move(line)] {});  // a handler of it may be running
 }
 
 std::vector<launch::ImageFacts> GangPods::facts_of(const GangId& name,

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/event_loop.h"
 #include "base/random.h"
 #include "engine/engine.h"
 #include "engine/kubernetes/cluster_view.h"
@@ -20,6 +21,7 @@ namespace muster::engine::kubernetes {
 class GangPods {
  public:
   struct Parts {
+    base::EventLoop& loop;
     PodGangTable& gangs;
     ClusterView& view;
     GangObjects& objects;
@@ -29,7 +31,8 @@ class GangPods {
   GangPods(const PodSite& site, Parts parts) : site_(site), parts_(parts) {}
 
   /// Creates the pods that are missing, and waits for all of `pods`; as Preparations::add(). Waits
-  /// first until the objects of the same gang are deleted, if they are being deleted.
+  /// first until the objects of the same gang are deleted, if they are being deleted. A task that
+  /// was prepared for another node gets another pod.
   [[nodiscard]] std::shared_ptr<void> prepare(
       const PodJob& job, std::vector<PodTask> pods, Preparations::Progress progress,
       Preparations::Done done, Preparations::Since since = Preparations::Since::kBegin);
@@ -49,6 +52,7 @@ class GangPods {
                                       Preparations::Done done, Preparations::Since since);
   bool mounts_programs_on(const std::string& node) const;
   void create(const PodGangPointer& gang, bool is_new);
+  void drop_pod(const PodGangPointer& gang, const std::string& task);
 
   const PodSite& site_;
   Parts parts_;

@@ -1,12 +1,17 @@
 #include "engine/kubernetes/kubernetes_engine.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <utility>
 
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/unique_fd.h"
 #include "engine/engine_errors.h"
 #include "engine/kubernetes/api_client.h"
 #include "engine/kubernetes/cluster_news.h"
@@ -44,6 +49,9 @@ using lent::TaskPointer;
 
 namespace {
 
+/// Between two tries to open the port that pods call.
+constexpr std::chrono::seconds kCallbackPause{10};
+
 lent::LentOptions lent_options_of(const KubernetesOptions& options) {
   lent::LentOptions lent;
   lent.folder = options.folder;
@@ -74,6 +82,16 @@ KubernetesOptions completed(KubernetesOptions options, const kubernetes::AccessF
   return options;
 }
 
+/// All addresses of this machine: pods of a cluster without IPv4 call by IPv6.
+const char* all_addresses() {
+  const base::UniqueFd socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in6 any{};
+  any.sin6_family = AF_INET6;
+  const auto* const address = reinterpret_cast<const sockaddr*>(&any);
+  const bool has_ipv6 = socket && ::bind(socket.get(), address, sizeof any) == 0;
+  return has_ipv6 ? "::" : "0.0.0.0";
+}
+
 }  // namespace
 
 /// The parts of the engine, each after those that it uses.
@@ -91,7 +109,10 @@ struct KubernetesEngine::Impl {
   /// first used: a server that does not lead must change nothing. If what is left cannot be listed, the
   /// engine has no part in the cluster, because it would delete running pods.
   void begin();
+  /// Opens the port that pods call, and tries again until it is open.
   void open_callback();
+  /// Why pods cannot call this server.
+  std::optional<Error> closed() const;
   std::string brief_of(const kubernetes::PodGang& gang) const;
 
   /// A gang that waits in a queue of the cluster goes back there if it is preempted.
@@ -103,6 +124,7 @@ struct KubernetesEngine::Impl {
   bool has_begun = false;
   Result<void> loaded;  ///< whether begin() could list what an earlier server left
   std::optional<Result<node::CallbackSite>> callback;
+  base::EventLoop::Interest callback_retry;
   lent::LentTasks tasks{loop, lent_options_of(options),
                         kubernetes::pod_table_options(options.folder)};
   kubernetes::PodGangTable gangs{tasks.gangs, options.pods.owner};
@@ -123,12 +145,16 @@ struct KubernetesEngine::Impl {
       options.pods,
       gangs,
       options.pod_timeout,
-      {.admit = [this](const PodGangPointer& gang) { return descriptors.admit(gang); },
+      {.closed = [this] { return closed(); },
+       .admit = [this](const PodGangPointer& gang) { return descriptors.admit(gang); },
        .brief_of = [this](const kubernetes::PodGang& gang) { return brief_of(gang); },
        .changed = [this](const PodGangPointer& gang) { preparations.look(gang); }}};
-  kubernetes::GangPods pods{
-      options.pods,
-      {.gangs = gangs, .view = view, .objects = objects, .preparations = preparations}};
+  kubernetes::GangPods pods{options.pods,
+                            {.loop = loop,
+                             .gangs = gangs,
+                             .view = view,
+                             .objects = objects,
+                             .preparations = preparations}};
   kubernetes::PodAllocations allocations{
       gangs, tasks.reports,
       [this](const PodJob& job, std::vector<PodTask> its_pods, Preparations::Progress progress,
@@ -140,7 +166,6 @@ struct KubernetesEngine::Impl {
   kubernetes::PodStarts starts{
       tasks,
       gangs,
-      objects,
       {.prepare =
            [this](const PodJob& job, std::vector<PodTask> its_pods, Preparations::Done done) {
              return pods.prepare(job, std::move(its_pods), nullptr, std::move(done));
@@ -218,7 +243,7 @@ void KubernetesEngine::Impl::open_callback() {
       loop,
       {.folder = options.folder,
        .owner = options.pods.owner,
-       .bind = "0.0.0.0",
+       .bind = all_addresses(),
        .port = options.callback_port,
        .hosts = options.callback_hosts,
        .flag = "--kubernetes-callback"},
@@ -229,9 +254,16 @@ void KubernetesEngine::Impl::open_callback() {
        },
        .on_connection =
            [this](lent::NodeLines::Line line) { tasks.lines.connected(std::move(line)); }});
-  if (!*callback) {
-    base::log_error("pods cannot call this server: " + callback->error().what);
-  }
+  if (*callback) return;
+  base::log_error("pods cannot call this server: " + callback->error().what + "; tried again");
+  callback_retry = loop.after(kCallbackPause, [this] { open_callback(); });
+}
+
+std::optional<Error> KubernetesEngine::Impl::closed() const {
+  if (!callback || *callback) return std::nullopt;
+  Error error = callback->error();
+  error.what = "pods cannot call this server: " + error.what;
+  return error;
 }
 
 std::string KubernetesEngine::Impl::brief_of(const kubernetes::PodGang& gang) const {

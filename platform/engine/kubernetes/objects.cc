@@ -53,6 +53,11 @@ Error not_deleted_yet() {
   return {.code = ErrorCode::kUnavailable, .what = ""};
 }
 
+/// Whether the pod is to be created, and no request to do so is under way.
+bool is_missing(const HeldPod& pod) {
+  return pod.is_wanted && !pod.is_created && pod.creation == nullptr && !pod.facts;
+}
+
 bool has_pods_without_node(const PodGang& gang) {
   return std::any_of(gang.pods.begin(), gang.pods.end(), [](const auto& named) {
     return !named.second.facts || named.second.facts->node.empty();
@@ -70,6 +75,12 @@ bool may_pass(const Error& error) {
 
 void GangObjects::create(const PodGangPointer& gang) {
   if (gang->is_releasing || gang->is_unsaved || gang->fault) return;
+  if (auto why = hooks_.closed ? hooks_.closed() : std::nullopt) {
+    gang->refusal = *std::move(why);
+    create_later(gang, kLaterAgain);
+    return hooks_.changed(gang);
+  }
+  if (!gang->uid.empty()) gang->refusal.reset();
   if (!gang->uid.empty() && gang->has_others) return create_pods(gang);
   // The server that created the owner may have created some of them.
   if (!gang->uid.empty()) return create_others(gang, true);
@@ -209,9 +220,7 @@ void GangObjects::other_created(const PodGangPointer& gang, const std::string& p
 void GangObjects::create_pods(const PodGangPointer& gang) {
   std::vector<std::string> missing;
   for (const auto& [task, pod] : gang->pods) {
-    if (pod.is_wanted && !pod.is_created && pod.creation == nullptr && !pod.facts) {
-      missing.push_back(task);
-    }
+    if (is_missing(pod)) missing.push_back(task);
   }
   for (const std::string& task : missing) create_pod(gang, task);
 }
@@ -251,8 +260,9 @@ void GangObjects::pod_created(const PodGangPointer& gang, const std::string& tas
   }
   // The pod may be this gang's, if the answer to an earlier request was lost: the watch shows it.
   pod.refusal = error;
-  pod.retry = loop_.after(pause_after(error), [this, weak = std::weak_ptr(gang)] {
-    if (const auto still = weak.lock()) create(still);
+  pod.retry = loop_.after(pause_after(error), [this, weak = std::weak_ptr(gang), task] {
+    const auto still = weak.lock();
+    if (still && !still->fault && is_missing(still->pods.at(task))) create_pod(still, task);
   });
   hooks_.changed(gang);
 }
@@ -356,12 +366,17 @@ void GangObjects::remove_pod(const PodGangPointer& gang, const std::string& task
 }
 
 void GangObjects::remove_orphan(const std::string& name) {
-  orphans_.push_back(client_.remove({kSecrets, site_.space, name}, {.propagation = "Background"},
-                                    [name](const Result<void>& removed) {
-                                      if (removed) return;
-                                      base::log_warning("secret " + name + ": " +
-                                                        removed.error().what);
-                                    }));
+  Orphan& orphan = orphans_[name];
+  orphan.removal =
+      client_.remove({kSecrets, site_.space, name}, {.propagation = "Background"},
+                     [this, name](const Result<void>& removed) {
+                       if (removed) return;
+                       base::log_warning("secret " + name + ": " + removed.error().what);
+                       if (!may_pass(removed.error())) return;
+                       orphans_[name].retry = loop_.after(kLaterAgain, [this, name] {
+                         if (gangs_.find_by_name(name) == nullptr) remove_orphan(name);
+                       });
+                     });
 }
 
 }  // namespace muster::engine::kubernetes

@@ -12,6 +12,8 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 
 #include "base/event_loop.h"
@@ -24,6 +26,9 @@ namespace muster::engine::kubernetes {
 class GangObjects {
  public:
   struct Hooks {
+    /// Why no muster-node could connect to this server. While there is an error, nothing is created.
+    /// Optional.
+    std::function<std::optional<base::Error>()> closed = {};
     /// Whether the gang may have its pods now; if it must wait, create() is called again.
     std::function<bool(const PodGangPointer&)> admit;
     /// The text of the brief for the gang's muster-nodes.
@@ -50,7 +55,7 @@ class GangObjects {
   /// and no later one of the same name; empty: it is unknown.
   void remove_pod(const PodGangPointer& gang, const std::string& task, const std::string& uid,
                   std::chrono::seconds grace);
-  /// Deletes the objects of a gang that has no record.
+  /// Deletes the objects of a gang that has no record, and tries again after a failure that may pass.
   void remove_orphan(const std::string& name);
 
  private:
@@ -75,7 +80,12 @@ class GangObjects {
   PodGangTable& gangs_;
   const std::chrono::milliseconds pod_timeout_;
   Hooks hooks_;
-  std::vector<Call> orphans_;
+  /// The deletion of a gang that has no record.
+  struct Orphan {
+    Call removal;
+    base::EventLoop::Interest retry;
+  };
+  std::map<std::string, Orphan> orphans_;  ///< by name
 };
 
 /// Whether the creation of an object may succeed later: after 403 of a quota, 409, 429 and 5xx, and

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -188,7 +189,8 @@ class ObjectsOfRefusedGang : public testing::Test, protected base::TestLoop {
         : shared(test.loop(), pod_table_options(test.folder_ / "jobs")),
           table(shared, "owner"),
           objects(test.loop(), test.client_, test.site_, table, pod_timeout,
-                  {.admit = [](const PodGangPointer&) { return true; },
+                  {.closed = [&test] { return test.closed_; },
+                   .admit = [](const PodGangPointer&) { return true; },
                    .brief_of = [](const PodGang&) { return std::string("the brief"); },
                    .changed =
                        [&test, this](const PodGangPointer& gang) {
@@ -241,6 +243,7 @@ class ObjectsOfRefusedGang : public testing::Test, protected base::TestLoop {
   ApiClient client_{loop(), std::make_unique<FakeAccess>(server_.socket()),
                     ApiOptions{.patience = std::chrono::milliseconds(0)}};
   Server first_server_{*this};
+  std::optional<base::Error> closed_;  ///< why no pod can call the server
   std::shared_ptr<void> preparation_;
   std::string told_;
 };
@@ -259,6 +262,21 @@ TEST_F(ObjectsOfRefusedGang, APodIsCreatedAfterAConflictAndAnErrorOfTheServer) {
   EXPECT_TRUE(run_until([&] { return gang->fault || has_pods(*gang); }));
   EXPECT_FALSE(gang->fault);
   EXPECT_EQ(server_.count(pods_path_), 4U);
+}
+
+TEST_F(ObjectsOfRefusedGang, NothingIsCreatedWhileNoPodCouldCallTheServer) {
+  closed_ = base::Error{.code = base::ErrorCode::kConflict, .what = "port 7445 is in use"};
+  const PodGangPointer gang = first_server_.table.add(id_, rsh::Key{});
+  want_pods(first_server_, gang);
+
+  first_server_.objects.create(gang);
+
+  ASSERT_TRUE(run_until([&] { return !told_.empty(); }));
+  EXPECT_EQ(told_, "port 7445 is in use");
+  EXPECT_EQ(server_.count(owners_), 0U);
+  closed_.reset();
+  ASSERT_TRUE(run_until([&] { return has_pods(*gang); }));
+  EXPECT_FALSE(gang->refusal);
 }
 
 TEST_F(ObjectsOfRefusedGang, NoPodIsCreatedBeforeTheServiceAndTheNetworkPolicyAreAccepted) {

@@ -154,6 +154,19 @@ void check_share(const job::Resources& resources, const std::string& field,
                             "the resource of a MIG device by kubernetes.devices"});
 }
 
+/// Such a request would bypass the quotas of projects, the limits of users and the scheduler.
+void check_devices(const job::KubernetesSpec& options, const PodSite& site,
+                   std::vector<base::Fault>& faults) {
+  for (const auto& [name, count] : options.devices) {
+    const bool is_gpu = name == gpu_resource("", site) ||
+                        std::any_of(site.gpu_resources.begin(), site.gpu_resources.end(),
+                                    [&](const auto& of_model) { return of_model.second == name; });
+    if (!is_gpu) continue;
+    faults.push_back({.field = "kubernetes.devices." + name,
+                      .what = "is the resource of GPUs, which gpus requests: use --gpus"});
+  }
+}
+
 }  // namespace
 
 // --- names and accounts
@@ -222,6 +235,7 @@ Result<void> check_pods(const job::JobSpec& spec, const PodSite& site) {
     faults.push_back({.field = "launch", .what = "is srun, which only Slurm has"});
   }
   check_share(spec.resources, "resources", faults);
+  check_devices(spec.kubernetes, site, faults);
   for (const auto& [key, value] : spec.kubernetes.labels) {
     if (site.queue != PodQueue::kKueue || !key.starts_with(kKueuePrefix)) continue;
     faults.push_back({.field = "kubernetes.labels." + key,

@@ -140,15 +140,17 @@ void PodStarts::start_if_ready(const std::shared_ptr<Pending>& start) {
   for (TaskPlan& plan : start->plans) {
     renumber_gpus(plan);
     drop_covered_files(plan, gang->job.options);
-    plan.hosts = hosts_of(*gang);
+    plan.hosts.clear();  // all get the same list below
   }
-  tasks_.start(start->gang, std::move(start->plans),
-               [this, done, weak = std::weak_ptr(gang)](const Result<void>& started) {
-                 const PodGangPointer still = weak.lock();
-                 const bool is_useless = !started && still && !still->has_started_tasks();
-                 if (is_useless) objects_.release(still);
-                 done(started);
-               });
+  const std::vector<std::string> names = task_names_in(start->plans);
+  tasks_.start(
+      start->gang, std::move(start->plans),
+      [this, done, names, weak = std::weak_ptr(gang)](const Result<void>& started) {
+        const PodGangPointer still = weak.lock();
+        if (!started && still) hooks_.give_up(still, names);
+        done(started);
+      },
+      hosts_of(*gang));
 }
 
 bool PodStarts::is_pending(const GangId& gang, const std::string& task) const {
@@ -158,7 +160,21 @@ bool PodStarts::is_pending(const GangId& gang, const std::string& task) const {
   });
 }
 
+void PodStarts::give_up_prepared(const GangId& gang, const std::vector<std::string>& names) {
+  const PodGangPointer held = gangs_.find(gang);
+  if (held == nullptr || held->is_releasing) return;
+  std::vector<std::string> prepared;
+  for (const std::string& name : names) {
+    const TaskPointer task = held->task(name);
+    const bool is_idle = task != nullptr && !held->seat_of(*task).started && !task->start &&
+                         held->pods.at(name).is_wanted;
+    if (is_idle && !is_pending(gang, name)) prepared.push_back(name);
+  }
+  if (!prepared.empty()) hooks_.give_up(held, prepared);
+}
+
 void PodStarts::stop(const GangId& gang, const std::vector<std::string>& names) {
+  give_up_prepared(gang, names);
   const auto starts = pending_;
   for (const auto& start : starts) {
     if (start->gang != gang) continue;

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "engine/kubernetes/gangs.h"
-#include "engine/kubernetes/objects.h"
 #include "engine/kubernetes/preparations.h"
 #include "engine/lent/lent_tasks.h"
 
@@ -29,25 +28,26 @@ class PodStarts {
     std::function<std::string(const std::string& node)> gpu_model_on;
   };
 
-  PodStarts(lent::LentTasks& tasks, PodGangTable& gangs, GangObjects& objects, Hooks hooks)
-      : tasks_(tasks), gangs_(gangs), objects_(objects), hooks_(std::move(hooks)) {}
+  PodStarts(lent::LentTasks& tasks, PodGangTable& gangs, Hooks hooks)
+      : tasks_(tasks), gangs_(gangs), hooks_(std::move(hooks)) {}
 
   /// As Engine::start().
   void start(const GangId& gang, std::vector<launch::TaskPlan> plans, Engine::Done done);
   /// Whether the pods of a start that includes the task do not all run yet.
   bool is_pending(const GangId& gang, const std::string& task) const;
   /// Makes pending starts that include one of these tasks fail: all tasks of a start come up or none.
+  /// The pods of tasks that were prepared and that no start includes are not needed any more.
   void stop(const GangId& gang, const std::vector<std::string>& names);
 
  private:
   struct Pending;
   void unpack_trees(const std::shared_ptr<Pending>& start);
   void fail(const std::shared_ptr<Pending>& start, base::Error error);
+  void give_up_prepared(const GangId& gang, const std::vector<std::string>& names);
   void start_if_ready(const std::shared_ptr<Pending>& start);
 
   lent::LentTasks& tasks_;
   PodGangTable& gangs_;
-  GangObjects& objects_;
   Hooks hooks_;
   std::list<std::shared_ptr<Pending>> pending_;
 };

@@ -125,6 +125,12 @@ bool is_missing_for_good(const ContainerFacts& container) {
   const auto says = [&](const char* words) {
     return container.waiting_text.find(words) != std::string::npos;
   };
+  // Files on the node that containerd's garbage collection has removed during the pull: it uses the
+  // same words for them.
+  const bool is_of_node = says("extraction snapshot") || says("parent snapshot") ||
+                          says("content digest") || says("failed to unpack") ||
+                          says("failed to extract") || says(" lease ");
+  if (is_of_node) return false;
   return says("not found") || says("manifest unknown") || says("does not exist") ||
          says("repository name not known") || says("no match for platform");
 }

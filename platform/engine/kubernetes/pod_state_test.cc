@@ -120,6 +120,18 @@ TEST(HopelessPod, IsDistinguishedFromAPodThatMayStillRun) {
       {waiting("ContainerCreating", ""), std::nullopt},
       {waiting("ErrImagePull", "dial tcp: i/o timeout"), std::nullopt},
       {waiting("ErrImagePull", "docker.io/x:1: not found"), base::ErrorCode::kNotFound},
+      {waiting("ErrImagePull", "ghcr.io/x/app:release-1: not found"), base::ErrorCode::kNotFound},
+      {waiting(
+           "ErrImagePull",
+           "failed to pull and unpack image \"docker.io/x:1\": failed to prepare extraction "
+           "snapshot \"extract-1 sha256:0\": parent snapshot sha256:1 does not exist: not found"),
+       std::nullopt},
+      {waiting(
+           "ImagePullBackOff",
+           "failed to unpack image on snapshotter overlayfs: content digest sha256:1: not found"),
+       std::nullopt},
+      {waiting("ErrImagePull", "failed to extract layer sha256:1: blob not found"), std::nullopt},
+      {waiting("ErrImagePull", "failed to pull: lease \"x\": not found"), std::nullopt},
       {waiting("ErrImageNeverPull", "not present"), base::ErrorCode::kNotFound},
       {waiting("InvalidImageName", "bad"), base::ErrorCode::kNotFound},
       {waiting("ImagePullBackOff", "failed: unauthorized"), base::ErrorCode::kRefused},

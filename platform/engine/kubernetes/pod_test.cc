@@ -322,6 +322,25 @@ TEST(CheckPods, RefusesTwoVolumesAtOnePath) {
                         "kubernetes.containers[0].mounts[1]: another volume is mounted at /in"}));
 }
 
+TEST(CheckPods, RefusesGpusThatAreRequestedAsDevices) {
+  PodSite site = site_for_tests();
+  site.gpu_resources = {{"", "nvidia.com/gpu"}, {"MI300X", "amd.com/gpu"}};
+  job::JobSpec spec{.name = "x"};
+  spec.command = {"true"};
+  spec.kubernetes.devices = {{"amd.com/gpu", "8"}, {"nvidia.com/gpu", "8"}, {"rdma/hca", "1"}};
+
+  const auto checked = check_pods(spec, site);
+
+  ASSERT_FALSE(checked);
+  ASSERT_EQ(checked.error().faults.size(), 2U);
+  EXPECT_EQ(checked.error().faults[0].field, "kubernetes.devices.amd.com/gpu");
+  EXPECT_EQ(checked.error().faults[1].field, "kubernetes.devices.nvidia.com/gpu");
+  EXPECT_NE(checked.error().faults[1].what.find("use --gpus"), std::string::npos);
+
+  site.gpu_resources = {{"MI300X", "amd.com/gpu"}};
+  EXPECT_EQ(check_pods(spec, site).error().faults.size(), 2U) << "other models have the default";
+}
+
 TEST(CheckPods, AcceptsAPlainJob) {
   job::JobSpec spec{.name = "x"};
   spec.command = {"true"};

@@ -22,6 +22,10 @@ struct Preparations::Preparation {
   Done done;  ///< empty once it was called, or cancelled
   std::optional<Waits> told;
   base::EventLoop::Interest deadline;
+  bool is_look_posted = false;
+  bool is_changed = false;  ///< since the last examination
+  size_t ready_tasks = 0;   ///< the first tasks, as last seen: a connection may be lost again
+  base::EventLoop::Interest pause;  ///< until the next examination
 };
 
 namespace {
@@ -99,10 +103,7 @@ std::shared_ptr<void> Preparations::add(const PodGangPointer& gang, std::vector<
   const std::weak_ptr<Preparation> weak = preparation;
   if (since == Since::kBegin) begin_timeout(preparation);
   all_.push_back(preparation);
-  loop_.post([this, weak, alive = std::weak_ptr(alive_)] {
-    const auto still = weak.lock();
-    if (alive.lock() && still) look_at(still);
-  });
+  look_soon(preparation);
   return {nullptr, [this, weak, alive = std::weak_ptr(alive_)](void*) {
             const auto still = weak.lock();
             if (alive.lock() && still) cancel(still);
@@ -124,7 +125,29 @@ std::vector<Preparations::Pointer> Preparations::of(const PodGangPointer& gang) 
 }
 
 void Preparations::look(const PodGangPointer& gang) {
-  for (const Pointer& each : of(gang)) look_at(each);
+  for (const Pointer& each : of(gang)) look_soon(each);
+}
+
+void Preparations::look_soon(const Pointer& preparation) {
+  if (std::exchange(preparation->is_look_posted, true)) return;
+  loop_.post([this, weak = std::weak_ptr(preparation), alive = std::weak_ptr(alive_)] {
+    const auto still = weak.lock();
+    if (!alive.lock() || !still) return;
+    still->is_look_posted = false;
+    examine_in_turn(still);
+  });
+}
+
+/// A preparation that may be over is examined at once.
+void Preparations::examine_in_turn(const Pointer& preparation) {
+  if (preparation->done == nullptr) return;
+  const PodGang& gang = *preparation->gang;
+  size_t& ready = preparation->ready_tasks;
+  while (ready < preparation->tasks.size() && is_ready(gang, preparation->tasks[ready])) ++ready;
+  const bool may_be_ready = gang.has_others && ready == preparation->tasks.size();
+  const bool may_be_over = may_be_ready || gang.fault || gang.is_releasing || gang.is_unreadable;
+  preparation->is_changed = true;
+  if (may_be_over || !preparation->pause) look_at(preparation);
 }
 
 void Preparations::look_at_all() {
@@ -169,6 +192,14 @@ std::optional<Result<void>> Preparations::outcome(const Preparation& preparation
 
 void Preparations::look_at(const Pointer& preparation) {
   if (preparation->done == nullptr) return;
+  preparation->is_changed = false;
+  preparation->ready_tasks = 0;
+  preparation->pause = loop_.after(kExamineAgain, [this, weak = std::weak_ptr(preparation)] {
+    const auto still = weak.lock();
+    if (!still) return;
+    still->pause.reset();
+    if (still->is_changed) look_at(still);
+  });
   if (auto how = outcome(*preparation)) return settle(preparation, *std::move(how));
   const bool is_due = !preparation->deadline && nodes_of(*preparation->gang) > 0;
   if (is_due) begin_timeout(preparation);
@@ -201,6 +232,7 @@ void Preparations::settle(const Pointer& preparation, Result<void> how) {
   const Done done = std::exchange(preparation->done, nullptr);
   if (done == nullptr) return;
   preparation->deadline.reset();
+  preparation->pause.reset();
   std::erase(all_, preparation);
   if (!how) hooks_.given_up(preparation->gang, preparation->tasks);
   done(std::move(how));
@@ -228,6 +260,7 @@ void Preparations::cancel(const Pointer& preparation) {
   if (preparation->done == nullptr) return;
   preparation->done = nullptr;
   preparation->deadline.reset();
+  preparation->pause.reset();
   std::erase(all_, preparation);
   hooks_.given_up(preparation->gang, preparation->tasks);
 }

@@ -25,6 +25,9 @@ struct LackOfNodes : base::ErrorDetail {};
 
 class Preparations {
  public:
+  /// All tasks of a large gang change in a short time, and each examination reads all of them.
+  static constexpr std::chrono::milliseconds kExamineAgain{200};
+
   using Done = std::function<void(base::Result<void>)>;
   using Progress = std::function<void(const job::Fact&)>;
 
@@ -49,7 +52,8 @@ class Preparations {
   [[nodiscard]] std::shared_ptr<void> add(const PodGangPointer& gang,
                                           std::vector<std::string> tasks, Progress progress,
                                           Done done, Since since = Since::kBegin);
-  /// Something has changed for the pods of the gang.
+  /// Something has changed for the pods of the gang. It is examined later: the changes of one turn
+  /// of the loop together, and the tasks that are not ready at most every kExamineAgain.
   void look(const PodGangPointer& gang);
   void look_at_all();
   /// Whether a preparation of the gang waits for this task.
@@ -60,6 +64,8 @@ class Preparations {
   using Pointer = std::shared_ptr<Preparation>;
 
   std::optional<base::Result<void>> outcome(const Preparation& preparation) const;
+  void look_soon(const Pointer& preparation);
+  void examine_in_turn(const Pointer& preparation);
   void look_at(const Pointer& preparation);
   void settle(const Pointer& preparation, base::Result<void> how);
   void begin_timeout(const Pointer& preparation);

@@ -96,8 +96,51 @@ TEST_F(PreparationOfPods, WaitsForTheOtherObjectsOfTheGang) {
   gang_->missing.clear();
   gang_->has_others = true;
   all->look(gang_);
-  ASSERT_TRUE(done_);
+  ASSERT_TRUE(run_until([&] { return done_.has_value(); }));
   EXPECT_TRUE(*done_);
+}
+
+TEST_F(PreparationOfPods, ManyChangesInOneTurnAreOneExamination) {
+  int examinations = 0;
+  const auto all = std::make_unique<Preparations>(
+      loop(), std::chrono::hours(1),
+      Preparations::Hooks{
+          .outage =
+              [&] {
+                ++examinations;
+                look();
+                return std::nullopt;
+              },
+          .given_up = [](const PodGangPointer&, const std::vector<std::string>&) {}});
+  table_.add_task(gang_, "worker-0");
+  const auto handle = all->add(gang_, {"main", "worker-0"}, nullptr, into(done_));
+
+  for (int change = 0; change < 100; ++change) all->look(gang_);
+  ASSERT_TRUE(run_until([&] { return examinations > 0; }));
+  EXPECT_EQ(examinations, 1);
+
+  for (int change = 0; change < 100; ++change) all->look(gang_);
+  ASSERT_TRUE(run_until([&] { return examinations > 1; })) << "later: the pods have changed";
+  EXPECT_EQ(examinations, 2);
+}
+
+TEST_F(PreparationOfPods, SucceedsAtOnceWhenItsLastTaskIsReady) {
+  const auto all = preparations(std::chrono::hours(1));
+  table_.add_task(gang_, "worker-0");
+  const auto handle = all->add(gang_, {"main", "worker-0"}, nullptr, into(done_));
+  for (const char* const task : {"main", "worker-0"}) {
+    gang_->pods.at(task).facts.emplace();
+    gang_->task(task)->line = std::make_shared<ReadyLine>();
+    all->look(gang_);
+    bool has_turned = false;
+    loop().post([&] {
+      has_turned = true;
+      look();
+    });
+    ASSERT_TRUE(run_until([&] { return has_turned; }));
+  }
+
+  EXPECT_TRUE(done_) << "without the pause between two examinations";
 }
 
 TEST_F(PreparationOfPods, FailsForAGangWhoseRecordCannotBeRead) {

@@ -26,9 +26,11 @@ bool has_kind(const TaskPlan& plan, job::Volume::Kind kind) {
 
 }  // namespace
 
-void GangStarter::start(const GangId& gang, std::vector<TaskPlan> plans, Engine::Done done) {
+void GangStarter::start(const GangId& gang, std::vector<TaskPlan> plans, Engine::Done done,
+                        std::vector<std::pair<std::string, std::string>> hosts) {
   auto start = std::make_shared<GangStart>();
   start->gang = gang;
+  start->hosts = std::move(hosts);
   start->done = std::move(done);
   const std::weak_ptr<GangStart> weak = start;
   start->on_answer = [this, weak](const TaskPointer& task, const std::optional<Error>& error) {
@@ -153,6 +155,7 @@ void GangStarter::send_order(const GangPointer& gang, const TaskPointer& task) {
                    .limits = options_.limits,
                    .first_sample_ms = static_cast<uint64_t>(options_.first_sample.count()),
                    .sample_interval_ms = static_cast<uint64_t>(options_.sample_interval.count())};
+  if (!start->hosts.empty()) order.plan.hosts = start->hosts;
   order.filter = options_.filter;
   for (const fs::path& path : options_.hidden) order.hidden.push_back(path.string());
   order.trees.resize(plan.volumes.size());

@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/event_loop.h"
@@ -33,7 +34,10 @@ class GangStarter {
         orders_(orders),
         tasks_(tasks) {}
 
-  void start(const GangId& gang, std::vector<launch::TaskPlan> plans, Engine::Done done);
+  /// `hosts`: TaskPlan::hosts of all plans, which then have none: one list instead of a copy for
+  /// each task of a large gang.
+  void start(const GangId& gang, std::vector<launch::TaskPlan> plans, Engine::Done done,
+             std::vector<std::pair<std::string, std::string>> hosts = {});
   /// Sends the order again to a muster-node that has never received it.
   void order_again(const GangPointer& gang, const TaskPointer& task);
   /// Fails the starts of these tasks, since all tasks of a start come up or none.

@@ -16,6 +16,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/event_loop.h"
@@ -34,7 +35,9 @@ using TaskPointer = std::shared_ptr<HeldTask>;
 struct GangStart {
   GangId gang;
   std::map<std::string, launch::TaskPlan> plans;  ///< by task, until the task has answered
-  Engine::Done done;                              ///< empty once it was called
+  /// The host names of all tasks with their addresses, for each plan; empty: as the plans have them.
+  std::vector<std::pair<std::string, std::string>> hosts;
+  Engine::Done done;  ///< empty once it was called
   std::optional<base::Error> error;
   std::set<std::string> tasks;
   std::set<std::string> unanswered;  ///< tasks that have neither come up nor failed

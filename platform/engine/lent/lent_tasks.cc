@@ -15,8 +15,9 @@ namespace fs = std::filesystem;
 LentTasks::LentTasks(base::EventLoop& its_loop, LentOptions its_options, GangTable::Options table)
     : loop(its_loop), options(std::move(its_options)), gangs(its_loop, std::move(table)) {}
 
-void LentTasks::start(const GangId& gang, std::vector<launch::TaskPlan> plans, Engine::Done done) {
-  starter.start(gang, std::move(plans), std::move(done));
+void LentTasks::start(const GangId& gang, std::vector<launch::TaskPlan> plans, Engine::Done done,
+                      std::vector<std::pair<std::string, std::string>> hosts) {
+  starter.start(gang, std::move(plans), std::move(done), std::move(hosts));
 }
 
 void LentTasks::stop(const GangId& gang, const std::vector<std::string>& names, StopMode mode) {

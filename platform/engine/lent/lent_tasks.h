@@ -14,6 +14,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/event_loop.h"
@@ -34,7 +35,9 @@ struct LentTasks {
   LentTasks(base::EventLoop& its_loop, LentOptions its_options, GangTable::Options table);
 
   // As in Engine.
-  void start(const GangId& gang, std::vector<launch::TaskPlan> plans, Engine::Done done);
+  /// `hosts`: as in GangStarter::start().
+  void start(const GangId& gang, std::vector<launch::TaskPlan> plans, Engine::Done done,
+             std::vector<std::pair<std::string, std::string>> hosts = {});
   void stop(const GangId& gang, const std::vector<std::string>& names, StopMode mode);
   /// Takes over a task of an earlier server. Its muster-node reconnects by itself, or the engine
   /// connects to it.
