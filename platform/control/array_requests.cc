@@ -18,7 +18,8 @@ namespace {
 
 /// How many jobs of an array are removed before the loop serves others.
 constexpr size_t kRemovedAtOnce = 64;
-constexpr std::chrono::seconds kRemovalPause{2};  ///< after a failed commit
+/// After a failed commit, and while tasks of members still run.
+constexpr std::chrono::seconds kRemovalPause{2};
 
 }  // namespace
 
@@ -76,7 +77,8 @@ Result<job::Array> Arrays::create(ArrayRecord record, const access::Actor& by,
                                   const std::vector<access::FieldChange>& causes) {
   const job::JobSpec& spec = record.spec;
   MUSTER_TRY(const std::vector<int> indexes, job::indexes_of(spec.array));
-  const ArrayState state{.suspended = spec.held};
+  const ArrayState state{.suspended = spec.held,
+                         .awaited = dependencies_of_array(spec, services_.others)};
   others.push_back(array_object(record));
   others.push_back(array_state_object(record, state));
   std::vector<access::FieldChange> changes{
@@ -88,7 +90,8 @@ Result<job::Array> Arrays::create(ArrayRecord record, const access::Actor& by,
        .audit = audit_records(services_.clock.now(), by, "array.submit", spec.name, spec.project,
                               std::move(changes))}));
   const std::string id = record.id;
-  const Held& held = hold(std::move(record), state);
+  Held& held = hold(std::move(record), state);
+  note_met(held);
   services_.jobs.watchers().announce(id);
   services_.wake();
   return shown(held);
@@ -206,6 +209,12 @@ Result<void> Arrays::remove(const std::string& id, const access::Actor& by,
                  .what = "array '" + name + "' has not ended",
                  .advice = "stop it first: muster stop " + name};
   }
+  if (services_.has_tasks(id)) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "tasks of array " + name_in_quotes(name) +
+                         " still run, although it has ended; they are being ended",
+                 .advice = "try again in a moment"};
+  }
   note_end(*held);
   held->state.removing = true;
   std::vector<access::FieldChange> changes{{.field = "id", .before = id}};
@@ -228,6 +237,10 @@ Result<void> Arrays::remove(const std::string& id, const access::Actor& by,
 void Arrays::remove_some(std::string id) {
   Held* const held = held_with_id(id);
   if (held == nullptr) return;
+  const auto try_again = [&] {
+    removal_retries_[id] = services_.loop.after(kRemovalPause, [this, id] { remove_some(id); });
+  };
+  if (services_.has_tasks(id)) return try_again();
   std::vector<JobEntry*> gone;
   for (size_t i = 0; i < held->members.size() && gone.size() < kRemovedAtOnce; ++i) {
     if (held->members[i].where == Held::Where::kGone) continue;
@@ -244,10 +257,7 @@ void Arrays::remove_some(std::string id) {
   }
   const bool is_last = gone.size() < kRemovedAtOnce;
   if (!gone.empty()) {
-    if (!services_.jobs.remove(gone, {})) {  // the journal logs the error
-      removal_retries_[id] = services_.loop.after(kRemovalPause, [this, id] { remove_some(id); });
-      return;
-    }
+    if (!services_.jobs.remove(gone, {})) return try_again();  // the journal logs the error
   }
   if (!is_last) {
     return services_.loop.post([this, id, alive = std::weak_ptr<bool>(alive_)] {
@@ -262,6 +272,7 @@ void Arrays::remove_some(std::string id) {
   by_key_.erase(held->record.idempotency_key);
   active_.erase(id);
   removal_retries_.erase(id);
+  for (const job::AwaitedJob& other : held->state.awaited) awaited_.erase({other.id, id});
   arrays_.erase(id);
   services_.jobs.watchers().removed(id, name.first, name.second, submitted);
   services_.jobs.watchers().feed().call_watchers();

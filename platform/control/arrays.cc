@@ -86,13 +86,48 @@ void Arrays::recovered() {
       services_.loop.post([this, id = id, alive = std::weak_ptr<bool>(alive_)] {
         if (!alive.expired()) remove_some(id);
       });
-    } else if (held->state.stop_requested) {
+      continue;
+    }
+    if (held->state.awaited.size() != held->record.spec.after.size()) {
+      // An array of an earlier version.
+      held->state.awaited = dependencies_of_array(held->record.spec, services_.others);
+      keep(*held);
+    }
+    note_met(*held);
+    if (held->state.stop_requested) {
       // The server may have ended between the stop of the array and that of its members.
       const ArrayState before = held->state;
       stop_members(*held, false, held->state.last.value_or(held->record.submitted));
       if (held->state != before) keep(*held);
     }
   }
+}
+
+/// Stores which dependencies of the array are met: the other job may be deleted before the last members
+/// are made.
+void Arrays::note_met(Held& held) {
+  bool is_changed = false;
+  for (size_t i = 0; i < held.state.awaited.size(); ++i) {
+    job::AwaitedJob& other = held.state.awaited[i];
+    if (other.id.empty() || other.is_met) continue;
+    const auto phase = services_.others.phase_of(other.id);
+    other.is_met = phase && meets(held.record.spec.after[i].condition, *phase);
+    is_changed = is_changed || other.is_met;
+    if (!other.is_met) awaited_.emplace(other.id, held.record.id);
+  }
+  if (is_changed) keep(held);
+}
+
+void Arrays::object_ended(const std::string& id) {
+  std::vector<Held*> arrays;
+  const auto is_of_it = [&](const std::string& other) {  // a member is "ARRAY/INDEX"
+    return other.starts_with(id) && (other.size() == id.size() || other[id.size()] == '/');
+  };
+  for (auto at = awaited_.lower_bound({id, ""}); at != awaited_.end() && is_of_it(at->first);) {
+    if (Held* const held = held_with_id(at->second)) arrays.push_back(held);
+    at = awaited_.erase(at);
+  }
+  for (Held* const held : arrays) note_met(*held);
 }
 
 // --- questions
@@ -280,7 +315,9 @@ std::vector<EndedJob> Arrays::ended() const {
     all.push_back({.id = id,
                    .project = held->record.spec.project,
                    .ended = held->last.value_or(held->record.submitted),
-                   .keep_for = held->record.spec.keep_for});
+                   .keep_for = held->record.spec.keep_for,
+                   .bytes = {},
+                   .in_use = services_.has_tasks(id)});
   }
   return all;
 }
@@ -416,6 +453,7 @@ void Arrays::make_members(Held& held) {
 bool Arrays::clear_former_job(Held& held, size_t position) {
   JobEntry* const former = job_of(held, position);
   if (former == nullptr) return true;
+  if (services_.has_tasks(former->job.id)) return false;  // their end wakes the scheduler
   Result<void> removed = services_.engine.remove(former->job.id);
   if (removed) removed = services_.jobs.remove({former}, {});
   if (removed) return true;
@@ -446,7 +484,8 @@ void Arrays::make_member(Held& held, size_t position) {
                              .id = held.record.id,
                              .member = held.indexes[position]},
                   .owner = held.record.owner,
-                  .is_suspended = false},
+                  .is_suspended = false,
+                  .awaited = held.state.awaited},
                  [this, id = held.record.id, position,
                   alive = std::weak_ptr<bool>(alive_)](const Result<JobEntry*>& made) {
                    if (!alive.expired()) member_made(id, position, made);

@@ -29,6 +29,7 @@
 #include "control/job_table.h"
 #include "control/journal.h"
 #include "control/retention.h"
+#include "control/start_conditions.h"
 #include "engine/engine.h"
 #include "job/array.h"
 
@@ -42,7 +43,10 @@ struct ArrayServices {
   engine::Engine& engine;
   JobTable& jobs;
   Journal& journal;
+  OtherJobs others;
   MakeJob make;
+  /// Whether tasks run of the ended job with this id, or of an ended member of this array.
+  std::function<bool(const std::string& id)> has_tasks;
   std::function<void(JobEntry& member, bool now)> stop;
   std::function<void(JobEntry& member)> suspend;
   std::function<void(JobEntry& member)> resume;
@@ -135,6 +139,9 @@ class Arrays : public JobMaker {
   void load(const std::vector<store::Object>& objects);
   /// To be called once the jobs are loaded.
   void recovered();
+  /// A job or an array has ended, and may be deleted from now on: notes for which arrays it has ended
+  /// as required.
+  void object_ended(const std::string& id);
 
   bool holds(const std::pair<std::string, std::string>& name) const override;
   void job_changed(const job::JobFacts& job) override;
@@ -157,6 +164,7 @@ class Arrays : public JobMaker {
   void member_made(const std::string& id, size_t position, const Result<JobEntry*>& made);
   void make_again_soon();
   bool clear_former_job(Held& held, size_t position);
+  void note_met(Held& held);
   void stop_members(Held& held, bool now, base::Time time);
   void remove_some(std::string id);
   void keep(const Held& held);
@@ -170,6 +178,8 @@ class Arrays : public JobMaker {
   std::map<std::pair<std::string, std::string>, Held*> by_name_;  ///< by name and project
   std::map<std::string, std::string> by_key_;                     ///< key -> id
   std::set<std::string> active_;  ///< ids of the arrays that advance() looks at
+  /// Ids of arrays, and the jobs and arrays for which they wait: {awaited, array}.
+  std::set<std::pair<std::string, std::string>> awaited_;
   base::EventLoop::Interest make_retry_;
   bool makes_nothing_ = false;  ///< until then, because the store has failed
   std::map<std::string, base::EventLoop::Interest> removal_retries_;  ///< by id of the array

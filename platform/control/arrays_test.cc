@@ -439,6 +439,18 @@ TEST_F(ArraysTest, WaitsMemberByMemberForAnArrayWithTheSameIndexes) {
   EXPECT_EQ(job("train-0").phase, Phase::kFailed);
 }
 
+TEST_F(ArraysTest, WaitsMemberByMemberAfterARestart) {
+  submit_array(array("prep", "0-1"));
+  job::JobSpec spec = array("train", "0-1");
+  spec.after = {{.job = "prep", .by_member = true}};
+  submit_array(spec);
+
+  come_back();
+  end("prep-1");
+
+  EXPECT_EQ(running(), (std::vector<std::string>{"prep-0", "train-1"}));
+}
+
 TEST_F(ArraysTest, WaitsForAMemberThatHasNoJobYet) {
   submit_array(array("prep", "0-199"));
   ASSERT_FALSE(controller_->jobs().find("prep-150"));

@@ -194,10 +194,13 @@ std::vector<RankPlace> ranks_among(const std::vector<RankPlace>& census) {
   return ranks;
 }
 
-/// A command that only keeps the workers running, as Gradient's does: "sleep infinity".
+/// A command that only keeps the workers running, as Gradient's does: "sleep infinity". A program may
+/// follow a sleep: "sleep 5; exec ./serve".
 bool only_waits(const std::vector<std::string>& command) {
   return std::all_of(command.begin(), command.end(), [](const std::string& word) {
-    return word.starts_with("sleep") || word == "infinity" || word == "sh" || word == "-c";
+    const bool sleeps =
+        word.starts_with("sleep") && word.find_first_of(";&|$\n") == std::string::npos;
+    return sleeps || word == "infinity" || word == "sh" || word == "-c";
   });
 }
 

@@ -285,9 +285,11 @@ TEST(CensusAtEnd, AcceptsACommandThatIsMeantToRunOnlyOnTheLauncher) {
   by_slurm.launch->by = job::LaunchBy::kSrun;
   Job with_servers = launcher_job({"client"});
   with_servers.spec.worker_command = {"serve"};
+  Job with_late_servers = launcher_job({"client"});
+  with_late_servers.spec.worker_command = {"sh", "-c", "sleep 5; exec ./serve"};
   Job alone = launcher_job({"hostname"});
   alone.tasks.resize(1);
-  for (const Job& job : {allowed, interactive, by_slurm, with_servers, alone}) {
+  for (const Job& job : {allowed, interactive, by_slurm, with_servers, with_late_servers, alone}) {
     EXPECT_FALSE(judge_at_end(job, {})) << job.spec.command.front();
   }
   with_servers.spec.worker_command = {"sh", "-c", "sleep infinity"};

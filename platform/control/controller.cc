@@ -72,21 +72,25 @@ Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::O
       schedules_(make_schedules()),
       measurements_(std::make_unique<logs::MetricBook>(parts.loop, parts.engine)),
       progress_(std::make_unique<logs::ProgressBook>(parts.loop, parts.engine)),
-      sweeps_(std::make_unique<Sweeps>(
-          SweepDependencies{.loop = parts.loop,
-                            .clock = parts.clock,
-                            .random = parts.random,
-                            .engine = parts.engine,
-                            .journal = journal_,
-                            .jobs = jobs_,
-                            .controller = *this,
-                            .stop = [this](JobEntry& job) { end_by_request(job, false); },
-                            .suspend = [this](JobEntry& job) { hold_back(job); },
-                            .resume = [this](JobEntry& job) { release(job); },
-                            .settled = [this] { retention_.object_ended(); }})) {
+      sweeps_(std::make_unique<Sweeps>(SweepDependencies{
+          .loop = parts.loop,
+          .clock = parts.clock,
+          .random = parts.random,
+          .engine = parts.engine,
+          .journal = journal_,
+          .jobs = jobs_,
+          .controller = *this,
+          .has_tasks = [this](const std::string& id) { return unreadable_.has_tasks_of(id); },
+          .stop = [this](JobEntry& job) { end_by_request(job, false); },
+          .suspend = [this](JobEntry& job) { hold_back(job); },
+          .resume = [this](JobEntry& job) { release(job); },
+          .settled = [this] { retention_.object_ended(); }})) {
   attempts_.connect(
       *placement_, [this] { wake(); },
-      [this](JobEntry& entry) { retention_.job_ended(entry.job); });
+      [this](JobEntry& entry) {
+        arrays_->object_ended(entry.job.id);
+        retention_.job_ended(entry.job);
+      });
   jobs_.complete_with([this](job::Job& job) { retention_.complete(job); });
   jobs_.on_removed([this](const std::string& id) {
     retention_.forget(id);
@@ -107,6 +111,10 @@ void Controller::add_retained_objects() {
                   .remove =
                       [this, server](const std::string& id, const std::string& rule) {
                         return arrays_->remove(id, server, rule);
+                      },
+                  .needs =
+                      [this](const job::JobFacts& job) {
+                        return unreadable_.has_tasks_of(std::string(job.id));
                       }});
   retention_.add({.ended = [this] { return sweeps_->ended(); },
                   .remove =
@@ -150,13 +158,17 @@ std::unique_ptr<Arrays> Controller::make_arrays() {
       .engine = parts_.engine,
       .jobs = jobs_,
       .journal = journal_,
+      .others = other_jobs(),
       .make = [this](MadeJob made, auto done) { make_job(std::move(made), std::move(done)); },
+      .has_tasks = [this](const std::string& id) { return unreadable_.has_tasks_of(id); },
       .stop = [this](JobEntry& member, bool now) { end_by_request(member, now); },
       .suspend = [this](JobEntry& member) { hold_back(member); },
       .resume = [this](JobEntry& member) { release(member); },
       .ended =
           [this](const job::Array& array) {
             schedules_.array_ended(array);
+            placement_->object_ended(array.id);
+            arrays_->object_ended(array.id);
             retention_.object_ended();
           },
       .reopened = [this](const std::string& array) { schedules_.array_reopened(array); },

@@ -170,7 +170,7 @@ void Controller::make_job(MadeJob made, std::function<void(Result<JobEntry*>)> d
           .suspended = made.is_suspended,
           .submitted = jobs_.stamp()};
   job.tasks = job::tasks_of(job.spec);
-  job.awaited = dependencies_of_made(job.spec, *job.origin, other_jobs());
+  job.awaited = dependencies_of_made(job.spec, *job.origin, other_jobs(), made.awaited);
   if (job.suspended) job.reason = suspended_reason(job);
   jobs_.note(job, Notice{Notice::What::kSubmitted});
   // A member of an array is part of the request that made the array.

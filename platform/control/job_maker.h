@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "job/job.h"
@@ -44,6 +45,9 @@ struct MadeJob {
   job::JobOrigin origin;
   std::string owner;
   bool is_suspended = false;
+  /// What the object has noted of the jobs that this one waits for (JobSpec::after), in their order; an
+  /// entry without an id is looked up. Empty: all are looked up.
+  std::vector<job::AwaitedJob> awaited = {};
 };
 
 /// Adds a job that is committed in this turn of the loop, together with the objects that were

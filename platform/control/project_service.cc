@@ -16,6 +16,15 @@ using job::Phase;
 using job::Project;
 using job::ProjectStatus;
 
+namespace {
+
+std::string open_objects_text(size_t count) {
+  return std::to_string(count) + (count == 1 ? " array or sweep that has not ended"
+                                             : " arrays and sweeps that have not ended");
+}
+
+}  // namespace
+
 ProjectService::ProjectService(Dependencies parts) : parts_(std::move(parts)) {
   projects_.load({}, parts_.clock.now());
 }
@@ -45,12 +54,32 @@ int64_t ProjectService::count_unended(const std::string& project) const {
   });
 }
 
-/// Jobs belong to projects without projects below them.
+/// Jobs, and the objects that make jobs, belong to projects without projects below them.
 Result<void> ProjectService::check_parent(const Project& project) const {
-  if (project.parent.empty() || !has_unended_jobs(project.parent)) return {};
-  return Error{.code = ErrorCode::kConflict,
-               .what = "project '" + project.parent + "' has jobs, so no project can be below it",
-               .advice = "wait until they have ended, or choose another parent"};
+  const std::string& parent = project.parent;
+  const auto conflict = [&](const std::string& what, const std::string& advice) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "project '" + parent + "' has " + what + ", so no project can be below it",
+                 .advice = advice + ", or choose another parent"};
+  };
+  if (parent.empty()) return {};
+  if (count_unended(parent) > 0) return conflict("jobs", "wait until they have ended");
+  if (const size_t count = open_objects_of(parent); count > 0) {
+    return conflict(open_objects_text(count), "stop them first: muster list --project " + parent);
+  }
+  if (const size_t count = schedules_of(parent); count > 0) {
+    return conflict(base::count_text(static_cast<int64_t>(count), "schedule"),
+                    "delete them first: muster schedule list --project " + parent);
+  }
+  return {};
+}
+
+size_t ProjectService::open_objects_of(const std::string& project) const {
+  return parts_.count_open_objects ? parts_.count_open_objects(project) : 0;
+}
+
+size_t ProjectService::schedules_of(const std::string& project) const {
+  return parts_.count_schedules ? parts_.count_schedules(project) : 0;
 }
 
 Result<ProjectStatus> ProjectService::create(Project project, const access::Actor& by) {
@@ -67,8 +96,8 @@ Result<ProjectStatus> ProjectService::create(Project project, const access::Acto
 Result<ProjectStatus> ProjectService::set(Project project, const access::Actor& by) {
   MUSTER_TRY(const Project checked, projects_.checked_change(std::move(project)));
   MUSTER_CHECK(parts_.journal.flush());
-  MUSTER_CHECK(check_parent(checked));
   MUSTER_TRY(const Project* const before, projects_.find(checked.name));
+  if (checked.parent != before->parent) MUSTER_CHECK(check_parent(checked));
   MUSTER_CHECK(keep(checked, audit_records(parts_.clock.now(), by, "project.set", checked.name,
                                            checked.name, changes_of(before, &checked))));
   return status(checked.name);
@@ -96,14 +125,11 @@ Result<void> ProjectService::remove(const std::string& name, const access::Actor
     error.detail = job::obstacle(job::Obstacle::Kind::kUnendedJobs);
     return error;
   }
-  if (const size_t count = parts_.count_open_objects ? parts_.count_open_objects(name) : 0;
-      count > 0) {
-    return conflict("it has " + std::to_string(count) +
-                        (count == 1 ? " array or sweep that has not ended"
-                                    : " arrays and sweeps that have not ended"),
+  if (const size_t count = open_objects_of(name); count > 0) {
+    return conflict("it has " + open_objects_text(count),
                     "stop them first: muster list --project " + name);
   }
-  if (const size_t count = parts_.count_schedules ? parts_.count_schedules(name) : 0; count > 0) {
+  if (const size_t count = schedules_of(name); count > 0) {
     return conflict("it has " + base::count_text(static_cast<int64_t>(count), "schedule"),
                     "delete them first: muster schedule list --project " + name);
   }

@@ -49,7 +49,7 @@ class ProjectService {
   void load(std::vector<job::Project> projects);
 
   /// kInvalid with every fault, faults of the tree of projects included; kConflict: the name is
-  /// taken.
+  /// taken, or the parent has jobs, arrays or sweeps that have not ended, or schedules.
   Result<job::ProjectStatus> create(job::Project project, const access::Actor& by = {});
   /// Replaces the project of this name. A quota below the present use is not an error: the project
   /// is over its quota then.
@@ -85,8 +85,9 @@ class ProjectService {
 
   Result<void> keep(const job::Project& project, std::vector<access::AuditRecord> audit);
   Result<void> check_parent(const job::Project& project) const;
-  bool has_unended_jobs(const std::string& project) const { return count_unended(project) > 0; }
   int64_t count_unended(const std::string& project) const;
+  size_t open_objects_of(const std::string& project) const;
+  size_t schedules_of(const std::string& project) const;
   JobCounts count_jobs() const;
   job::ProjectStatus status_with(const job::Project& project, const JobCounts& counts) const;
 

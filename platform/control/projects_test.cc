@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "control/sweeps.h"
 #include "control/test_parts.h"
 
 namespace muster::control {
@@ -300,6 +301,66 @@ TEST_F(WeighedUse, IsCountedWhenAServerLoadsTheJobs) {
   ASSERT_TRUE(controller_->recover());
   settle();
   EXPECT_EQ(share_of_b(), 2000);
+}
+
+class ParentProjects : public Scheduling {
+ protected:
+  ParentProjects() { add(project_of("parent", 2)); }
+
+  /// The reason why no project can be below "parent"; "" once one is.
+  std::string refusal() {
+    const auto made = controller_->projects().create(project_of("child", 0, "parent"));
+    return made ? "" : made.error().what;
+  }
+};
+
+TEST_F(ParentProjects, HaveNoArraysThatHaveNotEnded) {
+  job::JobSpec spec = single("many", "parent", 0);
+  spec.array.indexes = "0-1";
+  spec.held = true;
+  const auto array = controller_->submit_array(spec, "", {.user = "ada"});
+  ASSERT_TRUE(array);
+  EXPECT_EQ(
+      refusal(),
+      "project 'parent' has 1 array or sweep that has not ended, so no project can be below it");
+  ASSERT_TRUE(controller_->arrays().stop(array->id, true, {.user = "ada"}));
+  settle();
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(ParentProjects, HaveNoSweepsThatHaveNotEnded) {
+  const sweep::SweepSpec spec{
+      .job = {.name = "lr", .project = "parent", .command = {"train", "{x}"}, .folder = "/"},
+      .parameters = {{"x", {.low = 0, .high = 1}}},
+      .method = sweep::Method::kRandom,
+      .metric = "accuracy",
+      .max_trials = 2,
+      .max_concurrent = 1};
+  const auto sweep = controller_->sweeps().create(spec, {.user = "ada"});
+  ASSERT_TRUE(sweep) << sweep.error().to_string();
+  ASSERT_TRUE(controller_->sweeps().set_paused(sweep->summary.id, true, {.user = "ada"}));
+  settle();
+  for (const job::Job* const trial : controller_->jobs().list()) {
+    ASSERT_TRUE(controller_->stop(trial->id, true));
+  }
+  settle();
+  EXPECT_EQ(
+      refusal(),
+      "project 'parent' has 1 array or sweep that has not ended, so no project can be below it");
+}
+
+TEST_F(ParentProjects, HaveNoSchedules) {
+  const auto created = controller_->schedules().create({.name = "hourly",
+                                                        .project = "parent",
+                                                        .cron = "0 * * * *",
+                                                        .job = single("run", "parent", 0)},
+                                                       {.user = "ada"});
+  ASSERT_TRUE(created) << created.error().to_string();
+  EXPECT_EQ(refusal(), "project 'parent' has 1 schedule, so no project can be below it");
+  add(project_of("child", 0));
+  EXPECT_FALSE(controller_->projects().set(project_of("child", 0, "parent")));
+  ASSERT_TRUE(controller_->schedules().remove(created->id, {.user = "ada"}));
+  EXPECT_TRUE(controller_->projects().set(project_of("child", 0, "parent")));
 }
 
 TEST(TheNodeTable, ReportsHowAListDiffersFromTheOneBefore) {

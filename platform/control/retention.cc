@@ -48,10 +48,14 @@ void find_too_many(const std::vector<EndedJob>& jobs, const RetentionRules& rule
                    Findings& found) {
   if (!rules.keep_jobs) return;
   std::map<std::string, int> counts;
+  std::vector<const EndedJob*> surplus;  // the job that ended last comes first
   for (auto job = jobs.rbegin(); job != jobs.rend(); ++job) {
     if (found.has(*job)) continue;
     if (++counts[job->project] <= *rules.keep_jobs) continue;
-    found.add(*job, "keep_jobs=" + std::to_string(*rules.keep_jobs));
+    surplus.push_back(&*job);
+  }
+  for (auto job = surplus.rbegin(); job != surplus.rend(); ++job) {
+    found.add(**job, "keep_jobs=" + std::to_string(*rules.keep_jobs));
   }
 }
 
@@ -117,6 +121,8 @@ constexpr std::chrono::milliseconds kPause{20};
 /// the clock may have been set.
 constexpr std::chrono::seconds kSoonAgain{2};
 constexpr std::chrono::minutes kLongest{10};
+/// After a commit that failed: the journal logs each failure.
+constexpr std::chrono::seconds kStorePause{10};
 
 }  // namespace
 
@@ -240,15 +246,23 @@ void RetentionKeeper::look() {
   std::vector<Removal> due = removals(std::move(found.jobs), rules_, now, found.other_bytes);
   const bool some_wait =
       std::erase_if(due, [](const Removal& removal) { return removal.waits; }) > 0;
+  leave_out_refused(due, now);
   const bool is_more = due.size() > kMostAtOnce;
   if (is_more) due.resize(kMostAtOnce);
-  remove(due);
+  if (!remove(due, now)) return look_at(now + kStorePause);
   if (is_more) return look_at(now + kPause);
   if (some_wait) look_at(now + kSoonAgain);
   // Due jobs were removed, or could not be removed; the next jobs are due later.
-  if (!due.empty()) look_at(now + kLongest);
+  if (!due.empty() || !refused_.empty()) look_at(now + kLongest);
   if (next) look_at(*next);
   look_at_objects(now);
+}
+
+/// Jobs that the engine refused to remove do not keep the others from being removed.
+void RetentionKeeper::leave_out_refused(std::vector<Removal>& due, Time now) {
+  // The clock may have been set back.
+  if (now >= refused_until_ || refused_until_ > now + kLongest) refused_.clear();
+  std::erase_if(due, [this](const Removal& removal) { return refused_.contains(removal.id); });
 }
 
 void RetentionKeeper::look_at_objects(Time now) {
@@ -256,8 +270,10 @@ void RetentionKeeper::look_at_objects(Time now) {
   for (const RetainedObjects& kind : objects_) {
     const std::vector<EndedJob> ended = kind.ended();
     std::vector<Removal> due = removals(ended, rules_, now);
-    std::erase_if(
-        due, [this](const Removal& removal) { return jobs_.watchers().is_watched(removal.id); });
+    const auto waits = [this](const Removal& removal) {
+      return removal.waits || jobs_.watchers().is_watched(removal.id);
+    };
+    if (std::erase_if(due, waits) > 0) look_at(now + kSoonAgain);
     const bool is_more = due.size() > kMostObjectsAtOnce;
     if (is_more) due.resize(kMostObjectsAtOnce);
     bool has_failed = false;
@@ -265,7 +281,11 @@ void RetentionKeeper::look_at_objects(Time now) {
       if (kind.remove(removal.id, removal.rule)) continue;  // the journal logs the error
       has_failed = true;
     }
-    if (is_more) look_at(now + kPause);
+    if (has_failed) {
+      look_at(now + (is_more ? std::chrono::nanoseconds(kStorePause) : kLongest));
+    } else if (is_more) {
+      look_at(now + kPause);
+    }
     for (const EndedJob& object : ended) {
       const auto until = kept_until(object.ended, object.keep_for, rules_);
       if (!until) continue;
@@ -290,34 +310,45 @@ void RetentionKeeper::look_at(Time time) {
   });
 }
 
-void RetentionKeeper::remove(const std::vector<Removal>& due) {
+/// False: the commit failed, and the jobs stay.
+bool RetentionKeeper::remove(const std::vector<Removal>& due, Time now) {
   std::vector<JobEntry*> gone;
   std::vector<access::AuditRecord> audit;
-  std::vector<std::string> ids;
+  struct Removed {
+    std::string id;
+    std::string name;
+    std::string project;
+    std::string rule;
+  };
+  std::vector<Removed> removed;
   for (const Removal& removal : due) {
-    JobEntry* const entry = jobs_.entry_with_id(removal.id);
-    if (const auto removed = engine_.remove(removal.id); !removed) {
-      base::log_error("cannot delete an ended job: " + removed.error().to_string());
+    if (const auto files = engine_.remove(removal.id); !files) {
+      base::log_error("cannot delete an ended job: " + files.error().to_string());
+      if (refused_.empty()) refused_until_ = now + kLongest;
+      refused_.insert(removal.id);
       continue;
     }
+    JobEntry* const entry = jobs_.entry_with_id(removal.id);
     const job::Job& job = entry->job;
     auto records = audit_records(clock_.now(), {.user = kServer, .address = "local"}, "job.delete",
                                  &job, nullptr);
     records.front().changes.push_back({.field = "rule", .before = "", .after = removal.rule});
     audit.push_back(std::move(records.front()));
-    base::log_info("removes a job by a rule of retention", {{"job", job.spec.name},
-                                                            {"project", job.spec.project},
-                                                            {"id", job.id},
-                                                            {"rule", removal.rule}});
-    ids.push_back(job.id);
+    removed.push_back({job.id, job.spec.name, job.spec.project, removal.rule});
     gone.push_back(entry);
   }
-  if (gone.empty()) return;
-  if (const auto removed = jobs_.remove(gone, std::move(audit)); !removed) {
-    base::log_error("cannot delete ended jobs: " + removed.error().to_string());
-    return;
+  if (gone.empty()) return true;
+  if (const auto committed = jobs_.remove(gone, std::move(audit)); !committed) {
+    base::log_error("cannot delete ended jobs: " + committed.error().to_string());
+    return false;
   }
-  for (const std::string& id : ids) forget(id);
+  for (const Removed& job : removed) {
+    base::log_info(
+        "removes a job by a rule of retention",
+        {{"job", job.name}, {"project", job.project}, {"id", job.id}, {"rule", job.rule}});
+    forget(job.id);
+  }
+  return true;
 }
 
 /// One job at a time, in the order in which they ended: so the rule on bytes never removes a job

@@ -41,7 +41,7 @@ struct EndedJob {
   base::Time ended;
   std::optional<std::chrono::milliseconds> keep_for;  ///< from its spec
   std::optional<int64_t> bytes;  ///< nothing: not measured yet, and not counted
-  bool in_use = false;           ///< its removal has to wait
+  bool in_use = false;           ///< its removal has to wait; of an object, too
 };
 
 /// When the job is to be removed; nothing: it is kept.
@@ -71,7 +71,8 @@ std::optional<base::Time> next_removal(const std::vector<EndedJob>& jobs,
 struct RetainedObjects {
   std::function<std::vector<EndedJob>()> ended;
   std::function<Result<void>(const std::string& id, const std::string& rule)> remove;
-  /// Whether an object still needs this ended job; null: no object does.
+  /// Whether this ended job has to stay for now, for example because an object still needs it; null:
+  /// no job has to.
   std::function<bool(const job::JobFacts& job)> needs;
 };
 
@@ -128,7 +129,8 @@ class RetentionKeeper {
   bool is_in_use(const job::JobFacts& job) const;
   void look();
   void look_at(base::Time time);
-  void remove(const std::vector<Removal>& due);
+  void leave_out_refused(std::vector<Removal>& due, base::Time now);
+  bool remove(const std::vector<Removal>& due, base::Time now);
   void look_at_objects(base::Time now);
   void measure_next();
   void measured(const std::string& id, const DiskUse& use);
@@ -144,7 +146,9 @@ class RetentionKeeper {
   std::set<std::pair<base::Time, std::string_view>> by_end_;  ///< the ids in `disk_use_`
   int64_t bytes_ = 0;                                         ///< the sum of `disk_use_`
   std::set<std::pair<base::Time, std::string>> unmeasured_;   ///< ends and ids of jobs to measure
-  std::optional<base::Time> due_;                             ///< when the timer expires
+  std::set<std::string> refused_;  ///< ids of due jobs that the engine refused to remove
+  base::Time refused_until_{};     ///< then the engine is asked to remove them again
+  std::optional<base::Time> due_;  ///< when the timer expires
   base::EventLoop::Interest timer_;
   bool measuring_ = false;
   uint64_t visits_ = 0;

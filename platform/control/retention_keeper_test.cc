@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <set>
 
 #include "base/fake_random.h"
 #include "control/controller.h"
@@ -250,6 +251,22 @@ TEST_F(Keeping, WatchersAreNotifiedOfTheRemoval) {
   EXPECT_EQ(controller_->jobs().with_id(one.id), nullptr);
 }
 
+class RefusingEngine : public engine::FakeEngine {
+ public:
+  using FakeEngine::FakeEngine;
+
+  Result<void> remove(const std::string& job_id) override {
+    if (refused.contains(job_id)) {
+      if (on_refusal) on_refusal();
+      return base::Error{.what = "cannot remove " + job_id};
+    }
+    return FakeEngine::remove(job_id);
+  }
+
+  std::set<std::string> refused;
+  std::function<void()> on_refusal;
+};
+
 /// A keeper without a controller, over so many ended jobs of which each uses 10 bytes.
 class KeepingMany : public testing::Test {
  protected:
@@ -287,13 +304,13 @@ class KeepingMany : public testing::Test {
   }
 
   base::EventLoop loop_;
-  store::MemoryStore store_;
+  MortalStore store_;
   Metrics metrics_;
   Journal journal_{loop_, store_, metrics_};
   base::FakeClock clock_;
   base::FakeRandom random_;
   JobTable jobs_{clock_, random_, journal_};
-  engine::FakeEngine engine_{loop_};
+  RefusingEngine engine_{loop_};
   RetentionKeeper keeper_{loop_, clock_, engine_, jobs_};
   int added_ = 0;
 };
@@ -317,6 +334,51 @@ TEST_F(KeepingMany, TooLargeOnesAreRemovedInAFewVisitsOfEachJob) {
   EXPECT_TRUE(jobs_.facts_with_id("job-" + std::to_string(kJobs - kKept)));
   EXPECT_EQ(keeper_.measured_bytes(), 10 * kKept);
   EXPECT_LE(keeper_.visits(), 20U * kJobs);
+}
+
+TEST_F(KeepingMany, AStoreThatIsAwayIsNotAskedAgainAtOnce) {
+  store_.full = true;
+
+  keeper_.set_rules({.keep_jobs = 0});
+  const auto longer_than_a_pause =
+      loop_.after(std::chrono::milliseconds(100), [this] { loop_.stop(); });
+  loop_.run();
+
+  EXPECT_EQ(engine_.calls.size(), 64U) << "the removals of one commit";
+  EXPECT_EQ(jobs_.size(), size_t{kJobs});
+}
+
+TEST_F(KeepingMany, JobsThatTheEngineCannotRemoveDoNotKeepTheOthersFromBeingRemoved) {
+  constexpr int kRefused = 100;
+  for (int number = 0; number < kRefused; ++number) {  // the first of the batches
+    engine_.refused.insert("job-" + std::to_string(number));
+  }
+
+  keeper_.set_rules({.keep_jobs = 0});
+  run([this] { return jobs_.size() == kRefused; });
+
+  EXPECT_TRUE(jobs_.facts_with_id("job-0"));
+}
+
+TEST_F(KeepingMany, AJobThatASlowEngineCannotRemoveIsTriedAgainTenMinutesAfterTheLook) {
+  const RetentionRules rules{.keep_jobs = kJobs - 1};
+  const base::Time again = clock_.now() + std::chrono::minutes(10);
+  engine_.refused.insert("job-0");
+  engine_.on_refusal = [this] { clock_.advance(std::chrono::seconds(1)); };
+  keeper_.set_rules(rules);
+  settle();
+  ASSERT_EQ(jobs_.size(), size_t{kJobs});
+  engine_.refused.clear();
+
+  clock_.advance(again - std::chrono::seconds(1) - clock_.now());
+  keeper_.set_rules(rules);  // looks at once
+  settle();
+  EXPECT_TRUE(jobs_.facts_with_id("job-0"));
+
+  clock_.advance(std::chrono::seconds(1));
+  keeper_.set_rules(rules);
+  settle();
+  EXPECT_FALSE(jobs_.facts_with_id("job-0"));
 }
 
 TEST_F(KeepingMany, TheEndOfAJobOfASmallProjectVisitsNoJob) {

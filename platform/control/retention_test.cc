@@ -61,7 +61,7 @@ TEST(Retention, DecidesWhichGoAndWhy) {
        {ended("a", 3), ended("b", 1), keeping_for(ended("c", 2), hours(99)),
         of_project(ended("d", 9), "q")},
        {.keep_jobs = 1},
-       {{"c", "keep_jobs=1"}, {"a", "keep_jobs=1"}}},
+       {{"a", "keep_jobs=1"}, {"c", "keep_jobs=1"}}},
       {"none of a project", {ended("a", 1)}, {.keep_jobs = 0}, {{"a", "keep_jobs=0"}}},
       {"until the rest is small enough, the oldest first",
        {ended("young", 1, 600), ended("old", 3, 300), ended("middle", 2, 200)},

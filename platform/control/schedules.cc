@@ -516,7 +516,14 @@ void Schedules::add_to_history(Held& held, ScheduledRun run) {
   std::vector<ScheduledRun>& history = held.schedule.history;
   if (!run.by_request) held.schedule.decided_until = run.time;
   history.insert(history.begin(), std::move(run));
-  if (history.size() > job::Schedule::kKeptRuns) history.pop_back();
+  if (history.size() > job::Schedule::kKeptRuns) {
+    // A restarted server finds a run that has not ended in the history.
+    const auto oldest = std::find_if(
+        history.rbegin(), std::prev(history.rend()),
+        [&](const ScheduledRun& other) { return !held.unfinished.contains(other.job_id); });
+    const bool is_found = oldest != std::prev(history.rend());
+    history.erase(is_found ? std::next(oldest).base() : std::prev(history.end()));
+  }
   services_.jobs.watchers().announce(held.schedule.id);
 }
 

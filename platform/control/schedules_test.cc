@@ -294,6 +294,22 @@ TEST_F(ScheduledJobs, ARunMayBeAnArray) {
   EXPECT_EQ(schedule("hourly").history[0].outcome, RunOutcome::kStarted);
 }
 
+TEST_F(ScheduledJobs, AnArrayThatIsOlderThanTheHistoryKeepsTheNextFromStartingAlsoAfterARestart) {
+  ScheduleSpec spec = schedule_of("hourly");
+  spec.job.array.indexes = "0-1";
+  spec.job.resources.gpus = 0;
+  create(spec);
+  for (size_t hour = 0; hour < job::Schedule::kKeptRuns + 5; ++hour) pass(std::chrono::hours(1));
+
+  restart();
+  pass(std::chrono::hours(1));
+
+  const std::vector<ScheduledRun> history = schedule("hourly").history;
+  EXPECT_EQ(history.size(), job::Schedule::kKeptRuns);
+  EXPECT_EQ(history.front().outcome, RunOutcome::kSkipped);
+  EXPECT_EQ(history.back().job, "hourly-20231114-2300");
+}
+
 TEST_F(ScheduledJobs, AnArrayWhoseFailedMembersRunAgainIsARunThatHasNotEnded) {
   ScheduleSpec spec = schedule_of("hourly");
   spec.job.array.indexes = "0-1";

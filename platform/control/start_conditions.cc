@@ -143,9 +143,14 @@ base::Result<std::vector<job::AwaitedJob>> resolve_dependencies(const job::JobSp
 
 std::vector<job::AwaitedJob> dependencies_of_made(const job::JobSpec& spec,
                                                   const job::JobOrigin& origin,
-                                                  const OtherJobs& others) {
+                                                  const OtherJobs& others,
+                                                  const std::vector<job::AwaitedJob>& noted) {
   std::vector<job::AwaitedJob> resolved;
   for (size_t i = 0; i < spec.after.size(); ++i) {
+    if (i < noted.size() && !noted[i].id.empty()) {
+      resolved.push_back(noted[i]);
+      continue;
+    }
     const std::string& name = spec.after[i].job;
     if (auto other = others.find(spec.after[i], spec.project)) {
       resolved.push_back(*std::move(other));
@@ -163,6 +168,17 @@ std::vector<job::AwaitedJob> dependencies_of_made(const job::JobSpec& spec,
       if (is_alike) resolved.back() = earlier->awaited[i];
       return !is_alike;
     });
+  }
+  return resolved;
+}
+
+std::vector<job::AwaitedJob> dependencies_of_array(const job::JobSpec& spec,
+                                                   const OtherJobs& others) {
+  std::vector<job::AwaitedJob> resolved;
+  for (const job::Dependency& dependency : spec.after) {
+    job::AwaitedJob& awaited = resolved.emplace_back();
+    if (dependency.by_member) continue;
+    if (auto other = others.find(dependency, spec.project)) awaited = *std::move(other);
   }
   return resolved;
 }

@@ -76,8 +76,15 @@ base::Result<std::vector<job::AwaitedJob>> resolve_dependencies(const job::JobSp
 /// The same for a job that an object makes. A job that it waits for may have been deleted since the
 /// object was created: then the result of an earlier job of the object counts, or else the dependency
 /// is met. A member of an array whose sibling (Dependency::by_member) was deleted never starts.
+/// `noted`: as MadeJob::awaited.
 std::vector<job::AwaitedJob> dependencies_of_made(const job::JobSpec& spec,
                                                   const job::JobOrigin& origin,
-                                                  const OtherJobs& others);
+                                                  const OtherJobs& others,
+                                                  const std::vector<job::AwaitedJob>& noted = {});
+
+/// What is known of the jobs that all members of an array wait for. An entry stays empty if each member
+/// waits for its own (Dependency::by_member), or if there is no such job.
+std::vector<job::AwaitedJob> dependencies_of_array(const job::JobSpec& spec,
+                                                   const OtherJobs& others);
 
 }  // namespace muster::control

@@ -40,17 +40,23 @@ StartGate::StartGate(std::unique_ptr<Placement> behind, base::EventLoop& loop, J
       wake_(std::move(wake)),
       lacks_isolation_(std::move(lacks_isolation)) {}
 
-void StartGate::enter(const JobEntry& entry) {
+void StartGate::enter(JobEntry& entry) {
   const Job& job = entry.job;
   if (!job.spec.scheduling.singleton.empty()) {
     singletons_[singleton_key(job)].insert(entry.sequence);
   }
   if (job.attempt > 0) return;
+  // A suspended job is decided about later, and the other job may be deleted before.
+  note_met(entry);
   for (const job::AwaitedJob& other : job.awaited) {
-    const auto phase = others_.phase_of(other.id);
-    const bool has_ended = phase && job::is_final(*phase);
-    if (!other.is_met && !has_ended) dependents_[other.id].push_back(entry.sequence);
+    if (!other.is_met && may_end_yet(other.id)) dependents_[other.id].push_back(entry.sequence);
   }
+}
+
+/// Also of an array that has ended: its failed members may run again.
+bool StartGate::may_end_yet(const std::string& id) const {
+  const auto job = jobs_.facts_with_id(id);
+  return job ? !job::is_final(job->phase) : others_.phase_of(id).has_value();
 }
 
 // --- questions
@@ -225,15 +231,31 @@ void StartGate::ended(JobEntry& entry) {
       if (found->second.empty()) singletons_.erase(found);
     }
   }
-  const auto dependents = dependents_.extract(job.id);
-  if (dependents.empty()) return;
-  for (const uint64_t sequence : dependents.mapped()) {
-    const auto waiting = jobs_.entries().find(sequence);
-    if (waiting == jobs_.entries().end()) continue;
-    JobEntry& dependent = *waiting->second;
-    if (job::is_final(dependent.job.phase)) continue;
-    note_met(dependent);
-    undecided_.insert(sequence);
+  object_ended(job.id);
+}
+
+void StartGate::object_ended(const std::string& id) {
+  // All members of an array ("ARRAY/INDEX") have ended with it.
+  const auto is_of_it = [&](const std::string& other) {
+    return other.starts_with(id) && (other.size() == id.size() || other[id.size()] == '/');
+  };
+  for (auto at = dependents_.lower_bound(id); at != dependents_.end() && is_of_it(at->first);) {
+    const std::string& ended = at->first;
+    const bool may_end_again = may_end_yet(ended);
+    std::erase_if(at->second, [&](uint64_t sequence) {
+      const auto waiting = jobs_.entries().find(sequence);
+      if (waiting == jobs_.entries().end()) return true;
+      JobEntry& dependent = *waiting->second;
+      if (job::is_final(dependent.job.phase)) return true;
+      note_met(dependent);
+      undecided_.insert(sequence);
+      const auto& awaited = dependent.job.awaited;
+      return !may_end_again ||
+             std::none_of(awaited.begin(), awaited.end(), [&](const job::AwaitedJob& other) {
+               return other.id == ended && !other.is_met;
+             });
+    });
+    at = at->second.empty() ? dependents_.erase(at) : std::next(at);
   }
 }
 

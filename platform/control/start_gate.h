@@ -18,7 +18,6 @@
 #include <set>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -40,7 +39,9 @@ class StartGate : public Placement {
             std::function<void()> wake, std::function<bool(const job::Job&)> lacks_isolation);
 
   /// Enters a job that has not ended. Of stored jobs, all are entered before any is restored.
-  void enter(const JobEntry& entry);
+  void enter(JobEntry& entry);
+  /// A job or an array has ended, and may be deleted from now on.
+  void object_ended(const std::string& id);
 
   Result<void> check(const job::Job& job, uint64_t sequence) const override {
     return behind_->check(job, sequence);
@@ -74,6 +75,7 @@ class StartGate : public Placement {
   StartConditions conditions_of(const job::Job& job, uint64_t sequence) const;
   void decide(JobEntry& entry);
   void note_met(JobEntry& entry);
+  bool may_end_yet(const std::string& id) const;
   void hold(JobEntry& entry, StartDecision decision);
   void pass(JobEntry& entry);
   void forget(JobEntry& entry);
@@ -93,8 +95,9 @@ class StartGate : public Placement {
   std::set<std::pair<base::Time, uint64_t>> begins_;  ///< of held jobs
   /// Held jobs that wait for arrays: every plan decides about them.
   std::set<uint64_t> behind_arrays_;
-  /// The id of a job -> the sequences of the jobs that wait for its end.
-  std::unordered_map<std::string, std::vector<uint64_t>> dependents_;
+  /// The id of a job, of an array or of its member ("ARRAY/INDEX") -> the sequences of the jobs that
+  /// wait for its end.
+  std::map<std::string, std::vector<uint64_t>> dependents_;
   std::map<SingletonKey, std::set<uint64_t>> singletons_;  ///< the jobs that have not ended
   base::EventLoop::Interest timer_;
 };

@@ -22,6 +22,18 @@ class StartGateJobs : public Scheduling {
     return spec;
   }
 
+  /// Returns the id.
+  std::string submit_array(const std::string& name, const std::string& indexes,
+                           std::vector<job::Dependency> after, bool is_held = false) {
+    job::JobSpec spec = spec_of(name, std::move(after));
+    spec.array.indexes = indexes;
+    spec.held = is_held;
+    const auto made = controller_->submit_array(spec, "", {.user = "ada"});
+    EXPECT_TRUE(made) << made.error().to_string();
+    settle();
+    return made ? made->id : "";
+  }
+
   void restart() {
     live_again();
     ASSERT_TRUE(controller_->recover());
@@ -221,6 +233,103 @@ TEST_F(StartGateJobs, AServerKilledBeforeOrAfterAnyCommitEndsTheChainInTheSameWa
     }
   }
   EXPECT_GT(crashes, 0);
+}
+
+TEST_F(StartGateJobs, AHeldJobStartsAfterTheJobThatHadSucceededWasDeleted) {
+  for (const bool restarts : {false, true}) {
+    SCOPED_TRACE(restarts ? "after a restart" : "without a restart");
+    const std::string prep = restarts ? "prep-too" : "prep";
+    const std::string train = restarts ? "train-too" : "train";
+    submit(spec_of(prep));
+    end(prep);
+    job::JobSpec held = spec_of(train, {{.job = prep}});
+    held.held = true;
+    submit(held);
+    if (restarts) restart();
+    ASSERT_TRUE(controller_->remove(prep));
+    ASSERT_TRUE(controller_->resume(train));
+    settle();
+    EXPECT_EQ(job(train).phase, Phase::kRunning);
+    end(train);
+  }
+}
+
+TEST_F(StartGateJobs, ASuspendedJobStartsAfterTheArrayThatHasSucceededWasDeleted) {
+  for (const bool restarts : {false, true}) {
+    SCOPED_TRACE(restarts ? "after a restart" : "without a restart");
+    const std::string prep = restarts ? "prep-too" : "prep";
+    const std::string train = restarts ? "train-too" : "train";
+    const std::string id = submit_array(prep, "0-1", {});
+    submit(spec_of(train, {{.job = prep}}));
+    ASSERT_TRUE(controller_->suspend(train));
+    end(prep + "-0", {.code = 1});
+    end(prep + "-1");
+    ASSERT_TRUE(controller_->arrays().rerun_failed(id, {}, {.user = "ada"}));
+    settle();
+    end(prep + "-0");
+    if (restarts) restart();
+    ASSERT_TRUE(controller_->arrays().remove(id, {.user = "ada"}));
+    ASSERT_TRUE(controller_->resume(train));
+    settle();
+    EXPECT_EQ(job(train).phase, Phase::kRunning);
+    end(train);
+  }
+}
+
+TEST_F(StartGateJobs, AHeldArrayRunsAfterADeletedSuccessAndDoesNotAfterADeletedFailure) {
+  int number = 0;
+  for (const bool succeeds : {false, true}) {
+    for (const bool restarts : {false, true}) {
+      ++number;
+      SCOPED_TRACE(number);
+      const std::string prep = "prep" + std::to_string(number);
+      const std::string train = "train" + std::to_string(number);
+      submit(spec_of(prep));
+      const std::string id = submit_array(train, "0-1", {{.job = prep}}, true);
+      end(prep, {.code = succeeds ? 0 : 1});
+      if (restarts) restart();
+      ASSERT_TRUE(controller_->remove(prep));
+      ASSERT_TRUE(controller_->arrays().resume(id, {.user = "ada"}));
+      settle();
+      for (const std::string member : {"-0", "-1"}) {
+        EXPECT_EQ(job(train + member).phase, succeeds ? Phase::kRunning : Phase::kFailed);
+        if (succeeds) end(train + member);
+      }
+    }
+  }
+}
+
+TEST_F(StartGateJobs, AHeldArrayRunsAfterTheArrayThatHasSucceededWasDeleted) {
+  const std::string prep = submit_array("prep", "0-1", {});
+  const std::string train = submit_array("train", "0-1", {{.job = "prep"}}, true);
+  end("prep-0");
+  end("prep-1");
+  ASSERT_TRUE(controller_->arrays().remove(prep, {.user = "ada"}));
+  restart();
+  ASSERT_TRUE(controller_->arrays().resume(train, {.user = "ada"}));
+  settle();
+  EXPECT_EQ(job("train-0").phase, Phase::kRunning);
+}
+
+// Its former job, which had the result of the other one, is removed.
+TEST_F(StartGateJobs, TheOnlyMemberOfAnArrayRunsAgainIfTheDeletedJobHadSucceeded) {
+  for (const bool succeeds : {false, true}) {
+    SCOPED_TRACE(succeeds ? "success" : "failure");
+    const std::string prep = succeeds ? "prep-too" : "prep";
+    const std::string train = succeeds ? "train-too" : "train";
+    submit(spec_of(prep));
+    const std::string id = submit_array(train, "0", {{.job = prep}});
+    end(prep, {.code = succeeds ? 0 : 1});
+    if (succeeds) end(train + "-0", {.code = 3});
+    ASSERT_EQ(job(train + "-0").phase, Phase::kFailed);
+    ASSERT_TRUE(controller_->remove(prep));
+
+    ASSERT_TRUE(controller_->arrays().rerun_failed(id, {}, {.user = "ada"}));
+    settle();
+
+    EXPECT_EQ(job(train + "-0").phase, succeeds ? Phase::kRunning : Phase::kFailed);
+    if (succeeds) end(train + "-0");
+  }
 }
 
 class UnisolatedJobs : public WithAccounts {

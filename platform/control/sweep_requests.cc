@@ -22,7 +22,8 @@ constexpr size_t kSweepIdLength = 12;
 
 /// How many jobs of a deleted sweep are removed before the loop serves others.
 constexpr size_t kTrialsRemovedAtOnce = 64;
-constexpr std::chrono::seconds kSweepRemovalPause{2};  ///< after a failed commit
+/// After a failed commit, and while tasks of trials still run.
+constexpr std::chrono::seconds kSweepRemovalPause{2};
 
 }  // namespace
 
@@ -157,6 +158,12 @@ Result<void> Sweeps::remove(const std::string& id, const access::Actor& by,
       return not_ended("job " + name_in_quotes(std::string(job->name)));
     }
   }
+  if (parts_.has_tasks(id)) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "tasks of sweep " + name_in_quotes(spec.name) +
+                         " still run, although it has ended; they are being ended",
+                 .advice = "try again in a moment"};
+  }
   std::vector<access::FieldChange> changes{
       {.field = "trials", .before = std::to_string(entry->search.state().trials.size())}};
   if (!rule.empty()) changes.push_back({.field = "rule", .after = rule});
@@ -187,6 +194,10 @@ void Sweeps::remove_some() {
                                   [](const auto& each) { return each.second->removing; });
   if (found == entries_.end()) return;
   Entry& entry = *found->second;
+  const auto try_again = [&] {
+    removal_retry_ = parts_.loop.after(kSweepRemovalPause, [this] { remove_some(); });
+  };
+  if (parts_.has_tasks(entry.record.id)) return try_again();
   const JobName name = name_of(entry.record.spec.job);
   std::vector<JobEntry*> gone;
   for (auto link = entry.jobs.begin();
@@ -211,10 +222,7 @@ void Sweeps::remove_some() {
     is_committed = bool(
         parts_.journal.flush({.removed_objects = {{kSweepKind, id}, {kSweepProgressKind, id}}}));
   }
-  if (!is_committed) {
-    removal_retry_ = parts_.loop.after(kSweepRemovalPause, [this] { remove_some(); });
-    return;
-  }
+  if (!is_committed) return try_again();
   if (is_last) {
     const base::Time created = entry.record.created;
     entries_.erase(id);

@@ -137,7 +137,7 @@ void Sweeps::look_at(Entry& entry) {
 void Sweeps::ask(Entry& entry, int number, const Job& job, bool over) {
   entry.jobs.at(number).asking = true;
   parts_.controller.read_metrics(
-      job.id, {.metrics = sweep::observed_metrics(entry.record.spec)},
+      job.id, {.metrics = sweep::observed_metrics(entry.record.spec), .unmerged = true},
       [this, alive = std::weak_ptr<bool>(alive_), id = entry.record.id, number, over,
        attempt = job.attempt](const Result<std::vector<job::MetricSeries>>& series) {
         if (alive.expired()) return;

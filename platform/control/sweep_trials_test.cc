@@ -135,6 +135,17 @@ TEST_F(SweepControl, PromotesATrialOnlyAfterItsTasksHaveEnded) {
   EXPECT_EQ(variable(gang_of(1), "MUSTER_SWEEP_STEPS"), "4");
 }
 
+TEST_F(SweepControl, JudgesATrialByItsReportsAndNotByMeansOfThem) {
+  create(sweep_of_x(1, sweep::Method::kRandom));
+  for (int step = 1; step <= 2500; ++step) {
+    report(gang_of(1), {{"step", step}, {"accuracy", step == 2400 ? 0.9 : 0.1}});
+  }
+
+  look();
+
+  EXPECT_EQ(trial(1).best, 0.9);
+}
+
 TEST_F(SweepControl, StopsASweepWhoseMetricIsNeverReported) {
   SweepSpec spec = sweep_of_x(16);
   create(spec);

@@ -104,8 +104,12 @@ std::vector<EndedJob> Sweeps::ended() const {
   for (const auto& [id, entry] : entries_) {
     const job::JobSpec& spec = entry->record.spec.job;
     if (!entry->settled || entry->removing) continue;
-    all.push_back(
-        {.id = id, .project = spec.project, .ended = *entry->ended, .keep_for = spec.keep_for});
+    all.push_back({.id = id,
+                   .project = spec.project,
+                   .ended = *entry->ended,
+                   .keep_for = spec.keep_for,
+                   .bytes = {},
+                   .in_use = parts_.has_tasks(id)});
   }
   return all;
 }

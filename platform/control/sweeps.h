@@ -45,6 +45,8 @@ struct SweepDependencies {
   JobTable& jobs;
   /// Submits the jobs of trials, and reads their metrics.
   Controller& controller;
+  /// Whether tasks run of the ended trials of the sweep with this id.
+  std::function<bool(const std::string& id)> has_tasks;
 
   // Change a job that has not ended; all changes of a turn of the loop are committed together.
 

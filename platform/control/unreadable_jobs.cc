@@ -1,5 +1,7 @@
 #include "control/unreadable_jobs.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "base/text.h"
 
@@ -161,6 +163,15 @@ bool UnreadableJobs::report(JobEntry& entry, const engine::TaskReport& report) {
   engine_.scrub(report.gang);
   book_.scheduler().ended(entry.job.id);
   return true;
+}
+
+bool UnreadableJobs::has_tasks_of(const std::string& id) const {
+  return std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& tasks) {
+    const std::string& job = tasks.second.front().gang.job_id;
+    if (job == id) return true;
+    const auto facts = jobs_.facts_with_id(job);
+    return facts && facts->origin && facts->origin->id == id;
+  });
 }
 
 void UnreadableJobs::stop(const JobEntry& entry, bool now) {

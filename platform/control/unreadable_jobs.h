@@ -46,6 +46,9 @@ class UnreadableJobs {
   /// The engine reports news of a task. True: resources became free.
   bool report(JobEntry& entry, const engine::TaskReport& report);
   bool has_tasks(const JobEntry& entry) const { return tasks_.contains(entry.sequence); }
+  /// Whether tasks run of the job with this id, or of a job that the array, sweep or schedule with this
+  /// id has made.
+  bool has_tasks_of(const std::string& id) const;
   void stop(const JobEntry& entry, bool now);
 
  private:

@@ -1,4 +1,5 @@
 // Records of the store that cannot be read.
+#include "control/sweeps.h"
 #include "control/test_cluster.h"
 #include "words/sentence.h"
 #include "words/test_words.h"
@@ -182,6 +183,81 @@ TEST_F(UnreadableJobs, TasksOfAJobThatHasEndedAreEndedAndKeepTheirGpusUntilThen)
   EXPECT_TRUE(was_called("scrub"));
   EXPECT_EQ(job("next").phase, Phase::kRunning);
   EXPECT_TRUE(controller_->remove("ended"));
+}
+
+TEST_F(UnreadableJobs, RetentionRemovesNoJobWhoseTasksStillRun) {
+  submit(single("ended", "default", 2));
+  const engine::GangId left = gang("ended");
+  end("ended", {.code = 1});
+  engine_.running.insert({left, "main"});
+  engine_.stops_obey = false;
+  come_back();
+  submit(single("next", "default", 1));
+
+  controller_->set_retention({.keep_jobs = 0});
+  settle();
+  EXPECT_TRUE(controller_->jobs().find("ended"));
+
+  engine_.end(left, "main", {.signal = 15, .stopped = true});
+  settle();
+  EXPECT_EQ(job("next").phase, Phase::kRunning);
+  controller_->set_retention({.keep_jobs = 0});
+  settle();
+  EXPECT_FALSE(controller_->jobs().find("ended"));
+}
+
+TEST_F(UnreadableJobs, AnArrayIsNeitherRemovedNorRunAgainWhileTasksOfItsMembersStillRun) {
+  job::JobSpec spec = single("array", "default", 2);
+  spec.array.indexes = "0";
+  const auto array = controller_->submit_array(spec, "", {.user = "ada"});
+  ASSERT_TRUE(array);
+  settle();
+  const engine::GangId left = gang("array-0");
+  end("array-0", {.code = 1});
+  engine_.running.insert({left, "main"});
+  engine_.stops_obey = false;
+  come_back();
+
+  controller_->set_retention({.keep_jobs = 0});
+  settle();
+  const auto removed = controller_->arrays().remove(array->id, {.user = "ada"});
+  ASSERT_FALSE(removed);
+  EXPECT_EQ(removed.error().code, ErrorCode::kConflict);
+  controller_->set_retention({});
+  ASSERT_TRUE(controller_->arrays().rerun_failed(array->id, {}, {.user = "ada"}));
+  settle();
+  EXPECT_EQ(job("array-0").id, left.job_id);
+
+  engine_.end(left, "main", {.signal = 15, .stopped = true});
+  settle();
+  EXPECT_NE(job("array-0").id, left.job_id);
+  EXPECT_EQ(job("array-0").phase, Phase::kRunning);
+}
+
+TEST_F(UnreadableJobs, ASweepIsNotRemovedWhileTasksOfItsTrialsStillRun) {
+  const sweep::SweepSpec spec{.job = {.name = "lr", .command = {"train", "{x}"}, .folder = "/"},
+                              .parameters = {{"x", {.low = 0, .high = 1}}},
+                              .method = sweep::Method::kRandom,
+                              .metric = "accuracy",
+                              .max_trials = 1};
+  const auto sweep = controller_->sweeps().create(spec, {.user = "ada"});
+  ASSERT_TRUE(sweep) << sweep.error().to_string();
+  settle();
+  const std::string& id = sweep->summary.id;
+  ASSERT_TRUE(controller_->sweeps().stop(id, {.user = "ada"}));
+  settle();
+  const engine::GangId left = gang("lr-1");
+  engine_.running.insert({left, "main"});
+  engine_.stops_obey = false;
+  come_back();
+
+  const auto removed = controller_->sweeps().remove(id, {.user = "ada"});
+  ASSERT_FALSE(removed);
+  EXPECT_EQ(removed.error().code, ErrorCode::kConflict);
+
+  engine_.end(left, "main", {.signal = 15, .stopped = true});
+  settle();
+  EXPECT_TRUE(controller_->sweeps().remove(id, {.user = "ada"}));
 }
 
 TEST_F(UnreadableJobs, KeepTheirNamesAndTheServerHere) {

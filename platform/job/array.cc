@@ -348,7 +348,8 @@ const Table& table_of(const ArrayState*) {
        field<&ArrayState::suspended>("suspended"), field<&ArrayState::removing>("removing"),
        field<&ArrayState::end_told>("end_told"), field<&ArrayState::max_running>("max_running"),
        field<&ArrayState::max_failures>("max_failures"), field<&ArrayState::results>("results"),
-       field<&ArrayState::exit_codes>("exit_codes"), field<&ArrayState::last>("last")});
+       field<&ArrayState::exit_codes>("exit_codes"), field<&ArrayState::last>("last"),
+       field<&ArrayState::awaited>("awaited")});
   return table;
 }
 

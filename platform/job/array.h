@@ -159,6 +159,9 @@ struct ArrayState {
   std::string results;
   std::vector<int> exit_codes;     ///< of members in `results`: position, code, position, code ...
   std::optional<base::Time> last;  ///< when the last of the members in `results` ended
+  /// What all members wait for, one for each of spec.after; as Job::awaited. Without an id: each member
+  /// looks its own up. Empty: an array of an earlier version, or one that waits for nothing.
+  std::vector<AwaitedJob> awaited;
 
   bool operator==(const ArrayState&) const = default;
 };

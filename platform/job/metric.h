@@ -60,7 +60,8 @@ struct MetricSeries {
   bool operator==(const MetricSeries&) const = default;
 };
 
-/// Selects values. If a series has more than kMostPoints, neighbouring points are merged.
+/// Selects values. If a series has more than kMostPoints, neighbouring points are merged, unless
+/// `unmerged` is set.
 struct MetricQuery {
   std::vector<std::string> metrics;  ///< empty: all
   std::optional<std::string> task;
@@ -69,6 +70,7 @@ struct MetricQuery {
   std::optional<base::Time> until;
   std::chrono::milliseconds interval{0};  ///< one mean value for each interval; 0: unchanged
   bool last = false;                      ///< only the newest of each series
+  bool unmerged = false;                  ///< within the server only; callers cannot set it
   bool operator==(const MetricQuery&) const = default;
 };
 

@@ -69,7 +69,7 @@ Points asked_points(const Points& points, const MetricQuery& query) {
     asked = means_of_intervals(asked.begin(), asked.end(), query.interval);
   }
   if (query.last && !asked.empty()) asked.erase(asked.begin(), std::prev(asked.end()));
-  if (asked.size() <= job::kMostPoints) return asked;
+  if (query.unmerged || asked.size() <= job::kMostPoints) return asked;
   const size_t count = (asked.size() + job::kMostPoints - 1) / job::kMostPoints;
   return joined(asked.begin(), asked.end(), count);
 }

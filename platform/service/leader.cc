@@ -85,7 +85,7 @@ base::Result<void> Leader::take_up() {
 /// Files without a job are kept for a while, so that they need not be uploaded again. While a job
 /// is unreadable, its files are unknown, and none are deleted.
 void Leader::collect_trees() {
-  if (controller_.has_unreadable_jobs()) return;
+  if (controller_.has_unreadable_jobs()) return remove_forgotten_trees();
   auto used = controller_.trees_in_use();
   auto collect = [this, used = std::move(used), before = clock_.now() - kUnusedTreesAreKept] {
     const auto freed = trees_.collect(used, before);
@@ -94,6 +94,14 @@ void Leader::collect_trees() {
   background_.run(std::move(collect), [this] {
     collect_timer_ = loop_.after(kPauseOfCollecting, [this] { collect_trees(); });
   });
+}
+
+void Leader::remove_forgotten_trees() {
+  const auto remove = [this] {
+    const auto removed = trees_.remove_forgotten();
+    if (!removed) base::log_warning(removed.error().to_string());
+  };
+  background_.run(remove, [] {});
 }
 
 }  // namespace muster::service

@@ -62,6 +62,8 @@ class Leader {
   bool idle() const { return controller_.idle(); }
   /// Checks whether this server still leads, and calls Dependencies::lost if it does not.
   void look() { store_.look(); }
+  /// Deletes the uploaded files of deleted projects (TreeStore::forget_project()), off this thread.
+  void remove_forgotten_trees();
 
  private:
   void collect_trees();

@@ -326,7 +326,8 @@ class Service {
                        .service_accounts = options_.kubernetes_job_service_accounts,
                        .priority_classes = options_.kubernetes_job_priority_classes,
                        .pull_secrets = options_.kubernetes_job_pull_secrets,
-                       .claims = options_.kubernetes_job_claims};
+                       .claims = options_.kubernetes_job_claims,
+                       .devices = options_.kubernetes_job_devices};
     site.gaps = gaps();
     // Only the process engine runs jobs of a private server in this machine's own files.
     site.isolates_users = options_.engine != "process" || !options_.listen.empty();
@@ -353,6 +354,7 @@ class Service {
          {set_storage_aside(storage, project, clock_.now()), trees_->forget_project(project)}) {
       if (!gone) base::log_error(gone.error().to_string());
     }
+    leader_->remove_forgotten_trees();
   }
 
   void look_again() {

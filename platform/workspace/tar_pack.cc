@@ -2,7 +2,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -72,6 +75,45 @@ std::vector<DataExtent> extents_of(int fd, int64_t size) {
 bool has_holes(const struct stat& status) {
   constexpr int64_t kBlock = 512;
   return status.st_blocks * kBlock < status.st_size;
+}
+
+/// Whether the kernel makes the content when the file is read: then the stated size is not true.
+bool is_generated(int fd) {
+  struct statfs system{};
+  if (::fstatfs(fd, &system) != 0) return false;
+  constexpr std::array<decltype(system.f_type), 4> kSystems{
+      PROC_SUPER_MAGIC, SYSFS_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC};
+  return std::find(kSystems.begin(), kSystems.end(), system.f_type) != kSystems.end();
+}
+
+/// A copy in memory of a generated file. Empty with errno: it cannot be read, or is too large.
+UniqueFd copy_of_generated(int fd) {
+  constexpr ssize_t kMostGenerated = 16 << 20;
+  UniqueFd copy(::memfd_create("generated", MFD_CLOEXEC));
+  std::array<char, kTarPiece> buffer;
+  ssize_t size = 0;
+  while (copy) {
+    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count == 0) return copy;
+    if (count > 0) errno = EFBIG;
+    if (count < 0 || size + count > kMostGenerated) break;
+    if (::pwrite(copy.get(), buffer.data(), static_cast<size_t>(count), size) != count) break;
+    size += count;
+  }
+  return {};
+}
+
+/// Why the first byte of a file cannot be read; 0: it can be, or there is none. A file that can be
+/// opened may be unreadable: an NFS server checks rights when the file is read.
+int first_error(int fd, const struct stat& status) {
+  if (status.st_size <= 0) return 0;
+  char byte = 0;
+  ssize_t count = 0;
+  do {
+    count = ::pread(fd, &byte, 1, 0);
+  } while (count < 0 && errno == EINTR);
+  return count < 0 ? errno : 0;
 }
 
 /// Sorted, so that the order does not depend on the file system.
@@ -231,7 +273,20 @@ class TarPacker::Packing {
     return {};
   }
 
-  Result<void> begin_file(UniqueFd fd, const std::string& place, const struct stat& status) {
+  Result<void> begin_file(UniqueFd fd, const std::string& place, struct stat status) {
+    // Generated files have no blocks. On NFS, is_generated() would ask the file server for each
+    // file.
+    if (status.st_blocks == 0 && is_generated(fd.get())) {
+      UniqueFd copy = copy_of_generated(fd.get());
+      struct stat of_copy{};
+      if (!copy || ::fstat(copy.get(), &of_copy) != 0) return left_out(place, errno);
+      status.st_size = of_copy.st_size;
+      status.st_blocks = of_copy.st_blocks;
+      fd = std::move(copy);
+    }
+    if (const int number = first_error(fd.get(), status); number != 0) {
+      return left_out(place, number);
+    }
     const EntryHandle entry = entry_of(place, status);
     ++totals_.files;
     if (const std::string* const first = first_name_of(status, place)) {
@@ -306,8 +361,13 @@ class TarPacker::Packing {
         ::pread(file_.fd.get(), buffer.data(), static_cast<size_t>(wanted), file_.at);
     if (count < 0 && errno == EINTR) return {};
     if (count > 0) return write(buffer.data(), count);
+    if (count < 0) {
+      Error error = base::system_error(shown(path_of(file_.place)) + " cannot be read", errno);
+      // The callers of next() take kNotFound for a missing target.
+      if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kInternal;
+      return error;
+    }
     file_.ended = true;
-    if (count < 0) return failed(file_.place, errno);
     note(file_.place,
          " became shorter while it was copied: the rest of the copy is filled with zeros");
     return {};
@@ -325,6 +385,12 @@ class TarPacker::Packing {
   Result<void> end_file() {
     file_ = {};
     return ::archive_write_finish_entry(tar_.get()) < ARCHIVE_WARN ? broken() : Result<void>();
+  }
+
+  /// A file that cannot be read has no entry. Without the named file, there would be no copy.
+  Result<void> left_out(const std::string& place, int number) {
+    if (place.find('/') == std::string::npos) return cannot_read(path_, number);
+    return failed(place, number);
   }
 
   Result<void> failed(const std::string& place, int number) {

@@ -7,7 +7,8 @@
 // without the folder.
 //
 // The size of a file is fixed when it is opened. If it grows meanwhile, only that many bytes are
-// packed; if it shrinks, it is padded with zeros and reported.
+// packed; if it shrinks, it is padded with zeros and reported. Files of /proc, /sys and control groups,
+// which state no true size, are read whole first.
 //
 // Blocking; I/O; one owner. Holds a descriptor for each folder between the root and the latest
 // place.
@@ -38,7 +39,8 @@ class TarPacker {
   ~TarPacker();
 
   /// The next bytes, valid until the next call; empty at the end. Entries that cannot be read are
-  /// reported and left out.
+  /// reported and left out. If a file fails in its middle, that is an error: an incomplete tar is
+  /// better than a false copy, because the unpacker drops the file.
   base::Result<std::string_view> next();
 
   /// The totals so far.

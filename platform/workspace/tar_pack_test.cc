@@ -190,6 +190,56 @@ TEST(TarPacker, PadsAShrinkingFileAndReportsIt) {
   EXPECT_TRUE(text_of(folder / "copy") == std::string(100'000, 'a') + std::string(200'000, '\0'));
 }
 
+TEST(TarPacker, CopiesTheContentOfFilesThatTheKernelGenerates) {
+  const TestFolder folder;
+  const fs::path own = "/proc/self/limits";
+  ASSERT_TRUE(round_trip(own, folder / "copy").totals);
+  EXPECT_EQ(text_of(folder / "copy"), text_of(own));
+  EXPECT_NE(text_of(own), "");
+
+  const fs::path stated_larger = "/sys/devices/system/cpu/possible";
+  if (!fs::exists(stated_larger)) GTEST_SKIP() << "there is no " << stated_larger;
+  ASSERT_TRUE(round_trip(stated_larger, folder / "cpus").totals);
+  EXPECT_EQ(text_of(folder / "cpus"), text_of(stated_larger));
+}
+
+// /proc/self/mem has no readable byte at its beginning.
+TEST(TarPacker, ReportsAGeneratedFileThatCannotBeRead) {
+  const Packed packed = pack("/proc/self/mem");
+  ASSERT_FALSE(packed.tar);
+  EXPECT_EQ(packed.tar.error().what, "'/proc/self/mem' cannot be read: Input/output error");
+}
+
+TEST(TarPacker, EndsWithAnErrorInTheMiddleOfAFileAndTheEarlierCopyStays) {
+  const TestFolder folder;
+  write_text(folder / "log", std::string(300'000, 'a'));
+  write_text(folder / "copy", "earlier");
+  auto packer = TarPacker::open(folder / "log", [](const CopyNote&) {});
+  ASSERT_TRUE(packer);
+  bool is_first = true;
+  const ReadTar read = [&] {
+    auto piece = packer->next();
+    if (!std::exchange(is_first, false)) return piece;
+    // From now on, reads fail: the descriptor is one for writing.
+    for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      if (fs::read_symlink(entry.path(), gone) != folder / "log") continue;
+      const base::UniqueFd blind(::open((folder / "log").c_str(), O_WRONLY | O_CLOEXEC));
+      ::dup2(blind.get(), std::stoi(entry.path().filename().string()));
+      break;
+    }
+    return piece;
+  };
+
+  const auto unpacked =
+      unpack_tar(read, {.target = folder / "copy"}, {.on_note = [](const CopyNote&) {}});
+
+  ASSERT_FALSE(unpacked);
+  EXPECT_EQ(unpacked.error().what,
+            "'" + (folder / "log").string() + "' cannot be read: Bad file descriptor");
+  EXPECT_EQ(text_of(folder / "copy"), "earlier");
+}
+
 TEST(TarPacker, CanBeDroppedAtOnceInTheMiddleOfATerabyte) {
   const TestFolder folder;
   constexpr int kMoreThanItKeepsApart = 5000;

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "workspace/beneath.h"
@@ -91,6 +92,19 @@ Result<void> sync_store(const fs::path& store) {
   const UniqueFd folder(::open(store.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder && ::syncfs(folder.get()) == 0) return {};
   return disk_error("cannot write " + shown(store.native()) + " to the disk", errno);
+}
+
+/// Folders of deleted projects, whose names are not valid names of projects.
+constexpr std::string_view kForgotten = ".gone-";
+
+/// Whether the project's folder is still this one: its files may have been set aside. The
+/// descriptor keeps the number of the folder from being given to a new one.
+bool is_folder_of(const ProjectFiles& files, const UniqueFd& folder) {
+  struct stat held{};
+  struct stat named{};
+  if (::fstat(folder.get(), &held) != 0) return false;
+  if (::stat(files.folder().c_str(), &named) != 0) return false;
+  return held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 
 /// Clients could otherwise fill the disk, where the state and the logs of the server are.
@@ -215,6 +229,7 @@ Result<TreeInfo> TreeStore::keep(const std::string& project, const std::string& 
                          std::to_string(manifest_chunks.size())};
   }
   MUSTER_TRY(const UniqueFd held, make_and_hold_store(folder_));
+  const UniqueFd folder(::open(files.folder().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   MUSTER_TRY(const Manifest manifest, read_manifest(files, id, manifest_chunks));
   const TreeRecord record{.info = {.id = id, .bytes = manifest.bytes(), .files = manifest.files()},
                           .manifest_chunks = manifest_chunks};
@@ -228,6 +243,12 @@ Result<TreeInfo> TreeStore::keep(const std::string& project, const std::string& 
   MUSTER_CHECK(base::make_private_folder(files.trees()));
   MUSTER_CHECK(sync_store(folder_));
   MUSTER_CHECK(put_whole(files, files.tree(id), encode_record(record), /*durable=*/true));
+  if (!is_folder_of(files, folder)) {
+    ::unlink(files.tree(id).c_str());  // its chunks have gone with the project
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "project '" + project + "' was deleted while its files were stored",
+                 .advice = "send the files again if there is a new project of this name"};
+  }
   return record.info;
 }
 
@@ -240,10 +261,16 @@ Result<TreeInfo> TreeStore::info(const std::string& project, const std::string& 
   return record.info;
 }
 
+// Without the lock, for which the caller would wait as long as others unpack or sync files. An upload
+// at the same time fails, or leaves single files, which collect() removes; keep() checks at its end.
 Result<void> TreeStore::forget_project(const std::string& project) {
   MUSTER_TRY(const ProjectFiles files, ProjectFiles::of(folder_, project));
-  MUSTER_TRY(const UniqueFd held, hold_store(folder_, Hold::kAlone));
-  MUSTER_CHECK(base::remove_tree(files.folder()));
+  base::SystemRandom random;
+  constexpr size_t kLength = 16;
+  const std::string aside = std::string(kForgotten) + base::random_name(random, kLength);
+  if (::rename(files.folder().c_str(), (folder_ / aside).c_str()) != 0 && errno != ENOENT) {
+    return base::system_error("cannot set " + shown(files.folder().native()) + " aside", errno);
+  }
   unused_->set(project, 0);
   return {};
 }
@@ -347,13 +374,26 @@ class Collector {
 
 }  // namespace
 
+Result<void> TreeStore::remove_forgotten() {
+  MUSTER_TRY(const auto folders, items_of(folder_));
+  std::optional<Error> first;
+  for (const fs::path& folder : folders) {
+    if (!folder.filename().native().starts_with(kForgotten)) continue;
+    auto gone = base::remove_tree(folder);
+    if (!gone && !first) first = std::move(gone).error();
+  }
+  if (first) return *std::move(first);
+  return {};
+}
+
 Result<int64_t> TreeStore::collect(const Used& used, base::Time before) {
+  std::optional<Error> first;
+  if (auto gone = remove_forgotten(); !gone) first = std::move(gone).error();
   MUSTER_TRY(const auto projects, items_of(folder_));
   int64_t removed = 0;
-  std::optional<Error> first;
   for (const fs::path& folder : projects) {
     const std::string project = folder.filename();
-    if (!ProjectFiles::of(folder_, project)) continue;  // the lock
+    if (!ProjectFiles::of(folder_, project)) continue;  // the lock, or a forgotten project
     auto collected = collect(project, used, before);
     if (collected) removed += *collected;
     // An error in one project does not prevent collecting in the others.
@@ -370,8 +410,11 @@ Result<int64_t> TreeStore::collect(const std::string& project, const Used& used,
   MUSTER_TRY(const UniqueFd held, hold_store(folder_, Hold::kAlone));
   Collector collector(files, project, used, before);
   auto removed = collector.collect();
+  std::error_code unknown;
+  const bool is_deleted = !fs::exists(files.folder(), unknown) && !unknown;
+  if (!removed && is_deleted) removed = 0;  // the project was deleted meanwhile, with its files
   // After an error, the use of the remaining chunks is unknown; sending them again may repair it.
-  unused_->set(project, removed ? collector.unused() : 0);
+  unused_->set(project, removed && !is_deleted ? collector.unused() : 0);
   return removed;
 }
 

@@ -64,7 +64,8 @@ class TreeStore {
   /// its files. Storing the same tree again succeeds.
   ///
   /// Errors: kNotFound: a chunk is missing or damaged. kInvalid: the manifest is malformed, is the
-  /// manifest of another tree, or the tree is over the limit. kExhausted: the disk is full.
+  /// manifest of another tree, or the tree is over the limit. kExhausted: the disk is full. kConflict:
+  /// the project was deleted meanwhile.
   Result<TreeInfo> keep(const std::string& project, const std::string& id,
                         const std::vector<ChunkId>& manifest_chunks);
   /// kNotFound: the tree was never stored, or has been collected.
@@ -79,15 +80,19 @@ class TreeStore {
 
   /// Removes trees that are not in `used` and were last stored, looked up or unpacked before
   /// `before`, and equally old chunks without a tree. Counts what remains and is unused. Returns the
-  /// number of bytes removed.
+  /// number of bytes removed. Also deletes the files of forgotten projects.
   Result<int64_t> collect(const Used& used, base::Time before);
   /// The same in one project.
   Result<int64_t> collect(const std::string& project, const Used& used, base::Time before);
   /// Whether put_chunk() refuses chunks of the project soon, because of its unused files. Does not
   /// wait for the disk.
   bool is_nearly_full(const std::string& project) const;
-  /// Removes all files of a project that was deleted.
+  /// Sets the files of a project that was deleted aside, and does not wait for the disk or for other
+  /// uses of the store: from now on, a new project of this name has no files. remove_forgotten() deletes
+  /// them.
   Result<void> forget_project(const std::string& project);
+  /// Deletes the files of all forgotten projects, as collect() does: they may be many.
+  Result<void> remove_forgotten();
 
  private:
   class Counts;

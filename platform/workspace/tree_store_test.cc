@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <atomic>
 #include <fstream>
+#include <future>
 #include <thread>
 
 #include "base/files.h"
@@ -486,6 +488,55 @@ TEST_F(Trees, OfADeletedProjectAreRemoved) {
 
   EXPECT_FALSE(fs::exists(folder_ / "team"));
   EXPECT_TRUE(store_.info("rivals", sent->id));
+}
+
+TEST_F(Trees, OfADeletedProjectAreSetAsideAlsoWhileOthersUseTheStore) {
+  plant("a", "x");
+  ASSERT_TRUE(send("team"));
+  const base::UniqueFd user(::open((folder_ / ".lock").c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(::flock(user.get(), LOCK_SH), 0);
+
+  ASSERT_TRUE(store_.forget_project("team")) << "it does not wait for the lock";
+
+  EXPECT_FALSE(fs::exists(folder_ / "team"));
+  ASSERT_TRUE(store_.put_chunk("team", "of the next project of this name"));
+  ASSERT_TRUE(store_.remove_forgotten());
+  EXPECT_EQ(files_kept(), 1U);
+}
+
+// A fifo in the place of the manifest's chunk holds keep() back until the project was deleted.
+TEST_F(Trees, AreNotStoredInANewProjectOfTheSameNameIfTheirProjectIsDeletedMeanwhile) {
+  const std::string manifest = encode({});
+  const ChunkId chunk = *store_.put_chunk("team", manifest);
+  fs::remove(chunk_file(chunk));
+  ASSERT_EQ(::mkfifo(chunk_file(chunk).c_str(), 0600), 0);
+  auto kept = std::async(std::launch::async,
+                         [&] { return store_.keep("team", tree_id(manifest), {chunk}); });
+  base::UniqueFd fifo(::open(chunk_file(chunk).c_str(), O_WRONLY | O_CLOEXEC));
+
+  EXPECT_TRUE(store_.forget_project("team"));
+  EXPECT_TRUE(store_.remove_forgotten());
+  EXPECT_TRUE(store_.put_chunk("team", "of the next project of this name"));
+  EXPECT_EQ(::write(fifo.get(), manifest.data(), manifest.size()),
+            static_cast<ssize_t>(manifest.size()));
+  fifo.reset();
+
+  const auto result = kept.get();
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kConflict);
+  EXPECT_FALSE(fs::exists(tree_file(tree_id(manifest))));
+}
+
+TEST_F(Trees, OfADeletedProjectAreRemovedByTheNextServerIfTheFirstWasKilled) {
+  plant("a", "x");
+  ASSERT_TRUE(send("team"));
+  ASSERT_TRUE(store_.forget_project("team"));
+  ASSERT_GT(files_kept(), 0U);
+
+  TreeStore next(folder_);
+  ASSERT_TRUE(next.collect({}, yesterday_));
+
+  EXPECT_EQ(files_kept(), 0U);
 }
 
 TEST_F(Trees, OfAnEmptyStoreAreNotAnError) {
