@@ -87,7 +87,8 @@ class Arrays(MusterTest):
         self.call("wait", "long", "--for", "started")
         self.call("wait", "long", "--timeout", "10ms", code=124)
         self.assertIn("job 'long' has not ended after 10ms; it continues", self.errors)
-        self.assertEqual(json.loads(self.call("wait", "fine", "--output", "json"))["counts"]["succeeded"], 4)
+        shown = json.loads(self.call("wait", "fine", "--output", "json"))
+        self.assertEqual(shown["arrays"][0]["counts"]["succeeded"], 4)
         self.assertIn("long has ended", self.call("stop", "long", "--now", "--wait"))
 
     def test_a_whole_array_runs_again(self):

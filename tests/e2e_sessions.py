@@ -273,7 +273,7 @@ class Attaching(Sessions):
         gone = self.typed("attach", "talk")
         gone.until(b"reads no input")
         gone.type(b"\x03")
-        gone.finish()
+        self.assertEqual(gone.finish(), 130)
         self.assertIn(b"detached from job 'talk'", gone.text)
 
         gate.open()

@@ -2,6 +2,7 @@
 // checks of the body, and the log.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 
 #include "api/wire.h"
@@ -105,6 +106,31 @@ TEST_F(AppTest, TheRateLimitAppliesToOneToken) {
   EXPECT_EQ(ask({.path = "/v1/whoami", .over_unix_socket = true}).status, 200);
   server_.clock().advance(std::chrono::seconds(1));
   EXPECT_EQ(status_of(sam_), 200);
+}
+
+TEST_F(AppTest, MethodsThatAClientInventsHaveOneCounterAndTheRateOfTheirAddress) {
+  int refused = 0;
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 1000; ++i) {
+    const http::Response answer =
+        ask({.method = std::string(1000, 'X') + std::to_string(i), .path = "/ui/"});
+    EXPECT_EQ(answer.status, i < 400 ? 405 : 429);
+    refused += answer.status == 429 ? 1 : 0;
+  }
+  const std::string log = testing::internal::GetCapturedStderr();
+
+  EXPECT_EQ(refused, 600);
+  EXPECT_EQ(log.find(std::string(17, 'X')), std::string::npos);
+  EXPECT_EQ(ask({.path = "/ui/"}).status, 429);
+  EXPECT_EQ(ask({.path = "/ui/", .from = "10.0.0.8"}).status, 200);
+  EXPECT_EQ(ask({.path = "/", .from = "loopback"}).status, 421);
+  const std::string metrics = ask({.path = "/metrics", .over_unix_socket = true}).body;
+  size_t counters = 0;
+  for (size_t at = 0; (at = metrics.find("muster_http_requests_total{", at)) != std::string::npos;
+       ++at) {
+    ++counters;
+  }
+  EXPECT_EQ(counters, 3U) << metrics;  // none 4xx, GET /ui 2xx and 4xx
 }
 
 TEST_F(AppTest, AnAnswerHasTheIdOfItsRequestOrANewIdIfThatIsInvalid) {
@@ -212,6 +238,32 @@ TEST_F(AppTest, TheLogNamesTheUserAndTheRequestAndNeverTheToken) {
   for (const std::string& secret : {sam_, std::string("muster_"), std::string("pearl")}) {
     EXPECT_EQ(log.find(secret), std::string::npos) << log;
   }
+}
+
+TEST(IdleServer, StaysUntilItsAnswersAreSent) {
+  TeamServer server(std::chrono::milliseconds(1));
+  server.may_leave = false;
+  server.add_project("green", "", 4);
+  server.submit(single_job("one", "green", 1), "ada");
+  server.end("one");
+  server.ask({.path = "/v1/jobs/one/log-file", .over_unix_socket = true});  // keeps its stream
+
+  server.may_leave = true;
+  const int looks = server.idle_looks;
+  while (server.idle_looks < looks + 3) server.settle();
+  EXPECT_FALSE(server.left);
+
+  server.drop_streams();
+  while (!server.left) server.settle();
+}
+
+TEST(IdleServer, DoesNotWaitForTheEndOfAStreamOfEvents) {
+  TeamServer server(std::chrono::milliseconds(1));
+  server.may_leave = false;
+  server.ask({.path = "/v1/watch/events", .over_unix_socket = true});  // keeps its stream
+
+  server.may_leave = true;
+  while (!server.left) server.settle();
 }
 
 TEST_F(AppTest, ARevokedTokenIsRefused) {

@@ -3,8 +3,12 @@
 // users.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "api/array_wire.h"
 #include "api/cluster_wire.h"
@@ -35,6 +39,7 @@ class Routes : public testing::Test {
     add_node_routes(router_, *controller_);
     add_log_window_routes(router_, loop_, *controller_);
     add_schedule_routes(router_, *controller_);
+    add_what_if_route(router_, loop_, *controller_);
   }
 
   /// Sends a request and returns the answer, after the event loop has run all work.
@@ -203,6 +208,55 @@ TEST_F(Routes, ADryRunWithTheKeyOfAnEarlierRequestGivesItsJob) {
 TEST_F(Routes, AJobThatCouldNeverRunIsRefusedAtSubmitAndInADryRun) {
   EXPECT_EQ(submit("wide", 3).status, 403);
   EXPECT_EQ(submit("wide", 3, "default", {{"dry_run", "true"}}).status, 403);
+}
+
+TEST_F(Routes, SimulationsOfAUserTakeTurnsAndFewWait) {
+  std::vector<int> statuses;
+  bool has_left = false;
+  const auto simulate = [&](const std::string& user) {
+    const auto number = statuses.size();
+    statuses.push_back(0);
+    router_.handle({.request = {.method = "POST",
+                                .path = "/v1/what-if",
+                                .body = R"({"add_nodes": 1, "like": "gpu-1"})",
+                                .peer = {.has_left = [&has_left] { return has_left; }}},
+                    .who = access::local_identity(user),
+                    .id = "r1"},
+                   [&, number](const http::Response& answer) { statuses[number] = answer.status; });
+  };
+  // The first one has begun, so four wait. No answer arrives before the loop runs.
+  for (int i = 0; i < 6; ++i) simulate("ada");
+  simulate("ben");
+  EXPECT_EQ(statuses, (std::vector<int>{0, 0, 0, 0, 0, 429, 0}));
+
+  has_left = true;
+  while (std::count(statuses.begin(), statuses.end(), 0) > 0) {
+    loop_.post([this] { loop_.stop(); });
+    loop_.run();
+  }
+
+  EXPECT_EQ(statuses, (std::vector<int>{200, 503, 503, 503, 503, 429, 503}));
+}
+
+TEST_F(Routes, ASimulationLooksAtTheClusterWhenItsTurnComes) {
+  http::Response first{.status = 0};
+  http::Response second{.status = 0};
+  const auto simulate = [&](const std::string& like, http::Response& into) {
+    router_.handle({.request = {.method = "POST",
+                                .path = "/v1/what-if",
+                                .body = R"({"add_nodes": 1, "like": ")" + like + R"("})"},
+                    .who = access::local_identity("ada"),
+                    .id = "r1"},
+                   [&into](http::Response answer) { into = std::move(answer); });
+  };
+  simulate("gpu-1", first);
+  simulate("gpu-2", second);  // there is no such node
+  EXPECT_EQ(second.status, 0) << second.body;
+
+  while (second.status == 0) ask("GET", "/v1/nodes");
+
+  EXPECT_EQ(first.status, 200) << first.body;
+  EXPECT_EQ(second.status, 404) << second.body;
 }
 
 TEST_F(Routes, AWaitingJobIsInTheQueueAndIsExplained) {

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -62,7 +63,8 @@ class TeamServer {
     std::string from = "10.0.0.7";
   };
 
-  TeamServer() {
+  /// `idle_exit`: the server leaves after this time without requests. Absent: never.
+  explicit TeamServer(std::optional<std::chrono::milliseconds> idle_exit = std::nullopt) {
     engine_.offered = {engine::fake_node("gpu-1", 4)};
     engine_.logs["launcher"] = "tourmaline\n";
     engine_.logs["main"] = "green line\n";
@@ -83,10 +85,16 @@ class TeamServer {
                                                    .owner = "ada",
                                                    .trees = trees_,
                                                    .notifications = notifications_,
+                                                   .told =
+                                                       [this] {
+                                                         ++idle_looks;
+                                                         return may_leave;
+                                                       },
                                                    .door = &door_},
                                  AppOptions{.version = "1.2.3",
                                             .state_folder = "/porphyry/state",
-                                            .address = "muster.example.org:7443"},
+                                            .address = "muster.example.org:7443",
+                                            .idle_exit = idle_exit},
                                  [this] { left = true; });
     handler_ = app_->handler();
   }
@@ -191,7 +199,12 @@ class TeamServer {
   FakeDoor& door() { return door_; }
   const App& app() const { return *app_; }
 
+  /// Disconnects the clients of all streams.
+  void drop_streams() { pulls_.clear(); }
+
   bool left = false;
+  bool may_leave = true;  ///< when it is idle
+  int idle_looks = 0;     ///< how often it was found idle, apart from may_leave and open answers
 
  private:
   inline static const access::Actor kNobody{.user = "ada", .address = "local"};

@@ -82,7 +82,7 @@ nanoseconds time_run(const job::JobFacts& job, Time since, Time until) {
 }
 
 void UsageSum::add(const job::JobFacts& job) {
-  if (job.submitted >= until_ || (job.ended && *job.ended <= since_)) return;
+  if (!may_count(job)) return;
   const nanoseconds ran = time_run(job, since_, until_);
   if (ran == nanoseconds(0)) return;
   UserUsage& user = users_[{std::string(job.project), std::string(job.owner)}];
@@ -93,6 +93,17 @@ void UsageSum::add(const job::JobFacts& job) {
   const double hours = static_cast<double>(ran.count()) / kNanosecondsPerHour;
   user.job_hours += hours;
   user.gpu_hours += hours * static_cast<double>(job.gpu_milli()) / 1000;
+}
+
+void UsageSum::add(const UsageSum& other) {
+  for (const auto& [key, more] : other.users_) {
+    UserUsage& user =
+        users_.try_emplace(key, UserUsage{.project = key.first, .user = key.second}).first->second;
+    user.jobs += more.jobs;
+    user.failed += more.failed;
+    user.job_hours += more.job_hours;
+    user.gpu_hours += more.gpu_hours;
+  }
 }
 
 ProjectUsage UsageSum::of(const std::string& project) const {

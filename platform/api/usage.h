@@ -68,7 +68,13 @@ class UsageSum {
  public:
   UsageSum(base::Time since, base::Time until) : since_(since), until_(until) {}
 
+  /// False: the job did not run in the span, as its numbers alone show.
+  bool may_count(const job::JobFacts& job) const {
+    return job.submitted < until_ && !(job.ended && *job.ended <= since_);
+  }
   void add(const job::JobFacts& job);
+  /// Of the same span, for other jobs.
+  void add(const UsageSum& other);
   ProjectUsage of(const std::string& project) const;
 
  private:

@@ -171,7 +171,9 @@ void AnswerWriter::put(uint64_t pull, BodyPiece piece) {
 void AnswerWriter::write_out(bool pulls_next) {
   pulls_next_ = pulls_next;
   waits_for_continue_ = writing_continue_;
-  if (!waits_for_continue_) write_rest();
+  if (!waits_for_continue_) return write_rest();
+  // The client may accept nothing at all.
+  handlers_.on_write();
 }
 
 /// Each part that the client accepts restarts its time limit.

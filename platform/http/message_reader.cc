@@ -25,6 +25,9 @@ namespace {
 /// Longer than any path of the API, including a command to run in the query.
 constexpr size_t kLongestTarget = 32 << 10;
 
+/// Longer than any method of the API. The methods of WebDAV fit, too.
+constexpr size_t kLongestMethod = 16;
+
 /// The limit for a chunk's size line with extensions, and for all trailers, which the parser needs
 /// in one piece.
 constexpr size_t kLongestChunkLine = 8 << 10;
@@ -147,6 +150,10 @@ std::optional<ReadFault> RequestReader::parse() {
 std::optional<ReadFault> RequestReader::read_head() {
   const auto& message = parser_->get();
   const bool current = message.version() >= 11;
+  if (message.method_string().size() > kLongestMethod) {
+    return ReadFault{501, "the request's method is longer than " + std::to_string(kLongestMethod) +
+                              " bytes; no path of this server accepts it"};
+  }
   if (auto fault = fault_of_host(message, current)) return fault;
   if (auto fault = fault_of_coding(message, current)) return fault;
   const auto text = message.target();

@@ -137,6 +137,8 @@ TEST(RequestReader, RefusesABodyPastTheLimitBeforeItComes) {
 
 TEST(RequestReader, RefusesLongTargetsAndAmbiguousPaths) {
   EXPECT_EQ(refusal_of("GET /" + std::string(40'000, 'x') + " HTTP/1.1\r\nhost: h\r\n\r\n"), 414);
+  EXPECT_EQ(refusal_of(std::string(17, 'X') + " / HTTP/1.1\r\nhost: h\r\n\r\n"), 501);
+  EXPECT_EQ(refusal_of(std::string(16, 'X') + " / HTTP/1.1\r\nhost: h\r\n\r\n"), 0);
   EXPECT_EQ(refusal_of("GET /v1/jobs/a%2F..%2Fb HTTP/1.1\r\nhost: h\r\n\r\n"), 400);
   EXPECT_EQ(refusal_of("GET /v1/jobs/%00 HTTP/1.1\r\nhost: h\r\n\r\n"), 400);
   EXPECT_EQ(refusal_of("GET /v1/../jobs HTTP/1.1\r\nhost: h\r\n\r\n"), 400);

@@ -160,6 +160,7 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
     ++of_address[client];
     ++from_afar;
     send_at_once(socket.get());
+    keep_alive(socket.get());
     open(
         is_plain ? plain_stream(loop, std::move(socket)) : tls_stream(loop, std::move(socket), tls),
         std::move(peer));

@@ -6,10 +6,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <stdexcept>
 #include <thread>
 
+#include "http/answer_writer.h"
 #include "http/client.h"
+#include "http/test_byte_stream.h"
+#include "http/test_raw_server.h"
 #include "http/test_server.h"
 
 namespace muster::http {
@@ -267,6 +271,27 @@ TEST(Stream, IsDroppedWhenTheClientStopsReading) {
   EXPECT_LE(observed.pulled, size_t{4} << 20);  // unread bytes have not piled up
 }
 
+TEST(AnswerWriter, LimitsTheTimeOfAnAnswerThatWaitsBehind100Continue) {
+  base::EventLoop loop;
+  SeenStream seen{.accepts = false};
+  StuckStream stream(loop, seen);
+  const auto writer = std::make_shared<AnswerWriter>();
+  int limits = 0;
+  writer->start(
+      writer, stream,
+      {.on_write = [&] { ++limits; }, .on_pull = [] {}, .on_done = [] {}, .on_failure = [] {}});
+  writer->write_continue();
+
+  writer->write({.body = "done"}, Framing::kLength, {});
+
+  EXPECT_EQ(seen.written.size(), 1U) << "the answer waits";
+  EXPECT_EQ(limits, 1);
+  writer->drop();
+  stream.close();
+  loop.post([&] { loop.stop(); });
+  loop.run();
+}
+
 TEST(Stream, ContinuesForASlowClient) {
   constexpr size_t kPiece = 16 << 20;  // many times the size of the kernel's buffers
   Observed observed;
@@ -360,6 +385,21 @@ TEST(Wake, IsServedWhileTheStreamIsSilentAndMayEndIt) {
   EXPECT_TRUE(response) << response.error().to_string();
   EXPECT_EQ(wakes, 2);
   EXPECT_TRUE(observed.is_dropped());
+}
+
+TEST(Wake, EndsARequestThatTheServerDoesNotRead) {
+  std::promise<void> left;
+  const RawServer server([&](RawConnection&) { left.get_future().wait(); });
+  const base::UniqueFd event(::eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC));
+  BlockingClient client(server.path());
+  client.set_wake({.fd = event.get(), .on_wake = [] { return false; }});
+
+  // More than the kernel's buffers hold.
+  const auto answer = client.send({.method = "POST", .body = std::string(16 << 20, 'x')});
+  left.set_value();
+
+  ASSERT_FALSE(answer);
+  EXPECT_NE(base::detail_of<RequestLeft>(answer.error()), nullptr);
 }
 
 TEST(Wake, IsServedAmidAStreamThatNeverPauses) {

@@ -348,7 +348,8 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
 
   /// At each tick a client that was silent since the last tick gets a ping. A client that does not
   /// answer its ping is gone after request_timeout, or after write_timeout if it may still have
-  /// messages to read. Clients that are paused or being written to are exempt.
+  /// messages to read. Clients that are being written to are exempt. Of a paused client, the kernel has to
+  /// acknowledge the pings within write_timeout.
   void watch() {
     timer_.expires_after(begin_.limits.request_timeout);
     timer_.async_wait([self = shared_from_this()](error_code error) {
@@ -361,8 +362,12 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
 
   bool has_vanished() {
     if (is_client_) return has_server_vanished();
+    // The answer to the handshake is still being written, and must not be mixed with a ping.
+    const bool is_opening = begin_.on_open != nullptr;
+    if (is_opening) return ticks_ * begin_.limits.request_timeout > begin_.limits.write_timeout;
     const auto stuck = (ticks_ - write_began_) * begin_.limits.request_timeout;
     if (writing_ && stuck > begin_.limits.write_timeout) return true;
+    if (paused_ && !writing_ && has_paused_client_vanished()) return true;
     if (std::exchange(heard_, false) || paused_ || writing_) {
       asked_.reset();
       return false;
@@ -379,6 +384,14 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
     const auto longest =
         pings_.may_be_busy ? begin_.limits.write_timeout : begin_.limits.request_timeout;
     return (ticks_ - *asked_) * begin_.limits.request_timeout >= longest;
+  }
+
+  /// Nothing is read from a paused client, so its answer to a ping is not read either. But its kernel
+  /// acknowledges the ping, unless its machine is gone.
+  bool has_paused_client_vanished() {
+    if (socket_.next_layer().silent_for() > begin_.limits.write_timeout) return true;
+    ask_for_sign_of_life();
+    return false;
   }
 
   /// A server that is busy with a message answers no ping either, and may be busy for as long as it

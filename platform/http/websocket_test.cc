@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <atomic>
 
+#include "http/server_connection.h"
+#include "http/test_byte_stream.h"
 #include "http/test_tls.h"
 
 namespace muster::http {
@@ -470,6 +473,64 @@ TEST(WebSocket, KeepsAClientThatReadsNothingForAWhile) {
   EXPECT_EQ(server.connections(), 2U);
   EXPECT_EQ(received_by(*small_reader), "fits into the kernel's buffer");
   for (int i = 0; i < 10; ++i) ASSERT_EQ(received_by(*large_reader).size(), large.size());
+}
+
+/// A WebSocket that its handler pauses at once. A tick of its timer takes no time.
+class PausedWebSocket : public testing::Test {
+ protected:
+  void start() {
+    Request upgrade{.headers = {{"host", "h"},
+                                {"connection", "upgrade"},
+                                {"upgrade", "websocket"},
+                                {"sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="},
+                                {"sec-websocket-version", "13"}}};
+    session_ = WebSocketSession::start(
+        loop_, std::make_unique<StuckStream>(loop_, seen_),
+        {.request = std::move(upgrade),
+         .limits = {.request_timeout = std::chrono::seconds(0),
+                    .write_timeout = std::chrono::seconds(300)},
+         .on_open = [](const std::shared_ptr<WebSocket>& socket) { socket->pause(true); },
+         .on_end = [this] { has_ended_ = true; }});
+  }
+  ~PausedWebSocket() override {
+    session_->drop();
+    turns(10);
+  }
+  void turns(int count) {
+    for (; count > 0; --count) {
+      loop_.post([this] { loop_.stop(); });
+      loop_.run();
+    }
+  }
+  bool was_pinged() const {
+    return std::find(seen_.written.begin(), seen_.written.end(), std::string("\x89\x00", 2)) !=
+           seen_.written.end();
+  }
+
+  base::EventLoop loop_;
+  SeenStream seen_;
+  std::shared_ptr<WebSocketSession> session_;
+  bool has_ended_ = false;
+};
+
+TEST_F(PausedWebSocket, StaysWhileTheKernelOfItsClientAcknowledgesPings) {
+  start();
+  turns(1000);
+
+  EXPECT_TRUE(was_pinged());
+  EXPECT_FALSE(has_ended_);
+}
+
+TEST_F(PausedWebSocket, EndsOnceItsClientHasVanished) {
+  start();
+  seen_.silent_for = std::chrono::seconds(300);
+  turns(1000);
+  EXPECT_FALSE(has_ended_);
+
+  seen_.silent_for = std::chrono::seconds(301);
+  turns(1000);
+  EXPECT_TRUE(has_ended_);
+  EXPECT_TRUE(seen_.is_closed);
 }
 
 TEST(WebSocket, KeepsAClientThatOnlyAnswersPings) {

@@ -54,9 +54,8 @@ std::string words_on(int status) {
 }  // namespace
 
 void CommandHook::set_command(std::vector<std::string> command) {
-  const bool is_new = command != command_;
   command_ = std::move(command);
-  if (!is_new || command_.empty()) return;
+  if (command_.empty()) return;
   const std::string& program = command_.front();
   struct stat found{};
   const bool runs = ::stat(program.c_str(), &found) == 0 && S_ISREG(found.st_mode) &&

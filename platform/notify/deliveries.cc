@@ -7,12 +7,24 @@ namespace muster::notify {
 
 using job::Delivery;
 
+template <class Change>
+void DeliveryTable::change_due(const std::string& subscription, const Change& change) {
+  Order& order = due_[subscription];
+  if (!order.empty()) heads_.erase({order.begin()->first, subscription});
+  change(order);
+  if (order.empty()) {
+    due_.erase(subscription);
+  } else {
+    heads_.emplace(order.begin()->first, subscription);
+  }
+}
+
 void DeliveryTable::put(Delivery delivery) {
   const std::string id = delivery.id;
   if (delivery.dead) {
     dead_[delivery.project].emplace(*delivery.dead, id);
   } else {
-    due_[delivery.subscription].emplace(delivery.next, id);
+    change_due(delivery.subscription, [&](Order& order) { order.emplace(delivery.next, id); });
     ++waiting_;
   }
   deliveries_[id] = std::move(delivery);
@@ -33,9 +45,7 @@ void DeliveryTable::erase(const std::string& id) {
     if (letters->second.empty()) dead_.erase(letters);
   } else {
     --waiting_;
-    const auto order = due_.find(delivery.subscription);
-    if (order != due_.end()) order->second.erase({delivery.next, id});
-    if (order != due_.end() && order->second.empty()) due_.erase(order);
+    change_due(delivery.subscription, [&](Order& order) { order.erase({delivery.next, id}); });
   }
   deliveries_.erase(found);
 }
@@ -56,10 +66,19 @@ std::vector<std::string> DeliveryTable::of_project(const std::string& project) c
   return ids;
 }
 
-std::optional<base::Time> DeliveryTable::next_due(const std::string& subscription) const {
-  const auto found = due_.find(subscription);
-  if (found == due_.end() || found->second.empty()) return std::nullopt;
-  return found->second.begin()->first;
+std::optional<base::Time> DeliveryTable::next_due(base::Time now) const {
+  const auto next = heads_.lower_bound({now + base::Time::duration(1), ""});
+  if (next == heads_.end()) return std::nullopt;
+  return next->first;
+}
+
+std::vector<std::string> DeliveryTable::with_due(base::Time now) const {
+  std::vector<std::string> subscriptions;
+  for (const auto& [when, subscription] : heads_) {
+    if (when > now) break;
+    subscriptions.push_back(subscription);
+  }
+  return subscriptions;
 }
 
 size_t DeliveryTable::due(const std::string& subscription) const {
@@ -81,12 +100,12 @@ const Delivery* DeliveryTable::first_due(const std::string& subscription, base::
 
 void DeliveryTable::take(const std::string& id) {
   const Delivery& delivery = deliveries_.at(id);
-  due_.at(delivery.subscription).erase({delivery.next, id});
+  change_due(delivery.subscription, [&](Order& order) { order.erase({delivery.next, id}); });
 }
 
 void DeliveryTable::put_back(const std::string& id) {
   const Delivery& delivery = deliveries_.at(id);
-  due_[delivery.subscription].emplace(delivery.next, id);
+  change_due(delivery.subscription, [&](Order& order) { order.emplace(delivery.next, id); });
 }
 
 void DeliveryTable::count_attempt(const std::string& id, std::string fault) {
@@ -103,7 +122,9 @@ void DeliveryTable::retry_at(const std::string& id, base::Time next) {
 
 std::vector<std::string> DeliveryTable::take_all(const std::string& subscription) {
   std::vector<std::string> ids;
-  for (const auto& [when, id] : std::exchange(due_[subscription], {})) ids.push_back(id);
+  change_due(subscription, [&](Order& order) {
+    for (const auto& [when, id] : std::exchange(order, {})) ids.push_back(id);
+  });
   return ids;
 }
 

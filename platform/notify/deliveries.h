@@ -40,8 +40,10 @@ class DeliveryTable {
 
   // Due deliveries. One that was taken is in no order until it is put back, buried or erased.
 
-  /// When the next delivery of the subscription is due; nothing: no delivery waits.
-  std::optional<base::Time> next_due(const std::string& subscription) const;
+  /// When the first delivery of a subscription becomes due after `now`; nothing: of no subscription.
+  std::optional<base::Time> next_due(base::Time now) const;
+  /// The subscriptions whose first delivery is due at `now`.
+  std::vector<std::string> with_due(base::Time now) const;
   size_t due(const std::string& subscription) const;
   /// The first delivery of the subscription that may be sent: another attempt that is due at `now`,
   /// or a first attempt that is due at `latest`. nullptr: no delivery may be sent.
@@ -76,9 +78,13 @@ class DeliveryTable {
  private:
   /// By time, then by id.
   using Order = std::set<std::pair<base::Time, std::string>>;
+  /// Every change of due_, so that heads_ follows.
+  template <class Change>
+  void change_due(const std::string& subscription, const Change& change);
 
   std::map<std::string, job::Delivery> deliveries_;  ///< by id, dead ones included
-  std::map<std::string, Order> due_;                 ///< by subscription
+  std::map<std::string, Order> due_;                 ///< by subscription; no order is empty
+  Order heads_;                                      ///< the first time of each order, with its key
   std::map<std::string, Order> dead_;                ///< by project
   size_t waiting_ = 0;
   std::set<std::string> changed_;  ///< ids of changed or removed deliveries

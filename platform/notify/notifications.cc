@@ -26,10 +26,7 @@ constexpr std::chrono::hours kLongestSleep{1};
 
 void Notifications::load(std::vector<Subscription> subscriptions,
                          std::vector<Delivery> deliveries) {
-  for (Subscription& each : subscriptions) {
-    const std::string id = each.id;
-    subscribers_[id].subscription = std::move(each);
-  }
+  for (Subscription& each : subscriptions) add_subscriber(std::move(each));
   for (Delivery& each : deliveries) {
     last_time_ = std::max(last_time_, each.created);
     if (subscribers_.contains(each.subscription)) {
@@ -42,7 +39,30 @@ void Notifications::load(std::vector<Subscription> subscriptions,
   look();
 }
 
-Delivery Notifications::new_delivery(const Subscription& subscription, Happening happening) {
+void Notifications::add_subscriber(Subscription subscription) {
+  of_project_[subscription.project].insert(subscription.id);
+  const std::string id = subscription.id;
+  subscribers_[id].subscription = std::move(subscription);
+}
+
+void Notifications::remove_subscriber(const std::string& id) {
+  const auto found = subscribers_.find(id);
+  const auto siblings = of_project_.find(found->second.subscription.project);
+  siblings->second.erase(id);
+  if (siblings->second.empty()) of_project_.erase(siblings);
+  subscribers_.erase(found);
+}
+
+std::vector<Notifications::Subscriber*> Notifications::subscribers_of(const std::string& project) {
+  std::vector<Subscriber*> found;
+  const auto ids = of_project_.find(project);
+  if (ids == of_project_.end()) return found;
+  for (const std::string& id : ids->second) found.push_back(&subscribers_.at(id));
+  return found;
+}
+
+Delivery Notifications::new_delivery(const Subscription& subscription, Happening happening,
+                                     DraftCounts& drafted) {
   const base::Time now = unique_time();
   Delivery delivery{.id = base::random_name(parts_.random, kDeliveryIdLength),
                     .subscription = subscription.id,
@@ -50,19 +70,23 @@ Delivery Notifications::new_delivery(const Subscription& subscription, Happening
                     .happening = happening,
                     .created = now,
                     .next = now};
-  if (deliveries_.due(subscription.id) >= kMostWaiting) {
+  size_t& of_commit = drafted[subscription.id];
+  if (deliveries_.due(subscription.id) + of_commit >= kMostWaiting) {
     delivery.dead = now;
     delivery.fault = std::to_string(kMostWaiting) + " notifications already wait for this receiver";
+  } else {
+    ++of_commit;
   }
   return delivery;
 }
 
-std::vector<Delivery> Notifications::draft(const job::Job& job, Happening happening) {
+std::vector<Delivery> Notifications::draft(const job::Job& job, Happening happening,
+                                           DraftCounts& drafted) {
   std::vector<Delivery> drafts;
-  for (const auto& [id, subscriber] : subscribers_) {
-    const Subscription& subscription = subscriber.subscription;
+  for (const Subscriber* const subscriber : subscribers_of(job.spec.project)) {
+    const Subscription& subscription = subscriber->subscription;
     if (!matches(subscription, job, happening)) continue;
-    Delivery delivery = new_delivery(subscription, happening);
+    Delivery delivery = new_delivery(subscription, happening, drafted);
     delivery.job = job.spec.name;
     delivery.body =
         payload_of(job, happening, delivery.id, delivery.created,
@@ -72,11 +96,11 @@ std::vector<Delivery> Notifications::draft(const job::Job& job, Happening happen
   return drafts;
 }
 
-std::vector<Delivery> Notifications::draft(const job::ObjectEnd& end) {
+std::vector<Delivery> Notifications::draft(const job::ObjectEnd& end, DraftCounts& drafted) {
   std::vector<Delivery> drafts;
-  for (const auto& [id, subscriber] : subscribers_) {
-    if (!matches(subscriber.subscription, end)) continue;
-    Delivery delivery = new_delivery(subscriber.subscription, happening_of(end));
+  for (const Subscriber* const subscriber : subscribers_of(end.project)) {
+    if (!matches(subscriber->subscription, end)) continue;
+    Delivery delivery = new_delivery(subscriber->subscription, happening_of(end), drafted);
     delivery.object = end.kind;
     delivery.job = end.name;
     delivery.body = payload_of(end, delivery.id, delivery.created);
@@ -95,18 +119,25 @@ std::string Notifications::payload_for_hook(const job::ObjectEnd& end) {
 }
 
 void Notifications::take(std::vector<Delivery> deliveries) {
+  std::set<std::string> projects;
   for (Delivery& each : deliveries) {
-    if (subscribers_.contains(each.subscription)) deliveries_.put(std::move(each));
+    if (!subscribers_.contains(each.subscription)) continue;
+    projects.insert(each.project);
+    deliveries_.put(std::move(each));
   }
-  look();
+  if (projects.empty()) return;
+  for (const std::string& project : projects) send_due(project);
+  after_look();
 }
 
 // --- projects
 
 void Notifications::add_removals_of_project(const std::string& project,
                                             NotificationChanges& changes) const {
-  for (const auto& [id, subscriber] : subscribers_) {
-    if (subscriber.subscription.project == project) changes.removed_subscriptions.push_back(id);
+  const auto ids = of_project_.find(project);
+  if (ids != of_project_.end()) {
+    changes.removed_subscriptions.insert(changes.removed_subscriptions.end(), ids->second.begin(),
+                                         ids->second.end());
   }
   std::vector<std::string> deliveries = deliveries_.of_project(project);
   changes.removed_deliveries.insert(changes.removed_deliveries.end(),
@@ -118,7 +149,7 @@ void Notifications::project_is_gone(const std::string& project) {
   NotificationChanges gone;
   add_removals_of_project(project, gone);
   for (const std::string& id : gone.removed_deliveries) deliveries_.erase(id);
-  for (const std::string& id : gone.removed_subscriptions) subscribers_.erase(id);
+  for (const std::string& id : gone.removed_subscriptions) remove_subscriber(id);
 }
 
 // --- keeping
@@ -164,9 +195,35 @@ using base::ErrorCode;
 // --- sending
 
 void Notifications::look() {
-  for (auto& [id, subscriber] : subscribers_) send_next(subscriber);
+  std::set<std::string> projects;
+  for (const std::string& id : deliveries_.with_due(std::max(parts_.clock.now(), last_time_))) {
+    const auto found = subscribers_.find(id);
+    if (found != subscribers_.end()) projects.insert(found->second.subscription.project);
+  }
+  for (const std::string& project : projects) send_due(project);
+  after_look();
+}
+
+void Notifications::look_at(const std::string& project) {
+  send_due(project);
+  after_look();
+}
+
+void Notifications::after_look() {
   if (deliveries_.forget_dead(parts_.clock.now() - kDeadAreKept, kMostDead)) keep_soon();
   wake_in_time();
+}
+
+/// The subscriptions of a project take turns: the one that was sent to least recently comes first.
+void Notifications::send_due(const std::string& project) {
+  std::vector<Subscriber*> next = subscribers_of(project);
+  std::erase_if(next, [this](const Subscriber* each) {
+    return !each->under_way.empty() || deliveries_.due(each->subscription.id) == 0;
+  });
+  std::stable_sort(next.begin(), next.end(), [](const Subscriber* left, const Subscriber* right) {
+    return left->last_turn < right->last_turn;
+  });
+  for (Subscriber* const each : next) send_next(*each);
 }
 
 void Notifications::send_next(Subscriber& subscriber) {
@@ -178,8 +235,11 @@ void Notifications::send_next(Subscriber& subscriber) {
       deliveries_.first_due(subscription.id, parts_.clock.now(), last_time_);
   if (due == nullptr) return;
   size_t& of_project = under_way_[subscription.project];
-  if (of_project >= kMostUnderWay) return;
+  // A slow receiver takes the whole time limit of a request, so it leaves the last one to others.
+  const size_t most = subscriber.has_failed ? kMostUnderWay - 1 : kMostUnderWay;
+  if (of_project >= most) return;
   ++of_project;
+  subscriber.last_turn = ++turns_;
   const std::string id = due->id;
   deliveries_.take(id);
   subscriber.under_way = id;
@@ -188,7 +248,7 @@ void Notifications::send_next(Subscriber& subscriber) {
                   alive = std::weak_ptr<bool>(alive_)](const DeliveryOutcome& outcome) {
     if (alive.expired()) return;
     end_request(project);
-    settle(of, id, outcome);
+    settle(project, of, id, outcome);
   };
   auto request =
       notification_to(subscription, parts_.box, id, event_name(delivery.happening, delivery.object),
@@ -231,22 +291,25 @@ void Notifications::end_request(const std::string& project) {
   next();
 }
 
-void Notifications::settle(const std::string& subscription, const std::string& id,
-                           const DeliveryOutcome& outcome) {
+void Notifications::settle(const std::string& project, const std::string& subscription,
+                           const std::string& id, const DeliveryOutcome& outcome) {
   const auto subscriber = subscribers_.find(subscription);
   const bool exists = subscriber != subscribers_.end();
   if (exists && subscriber->second.under_way == id) subscriber->second.under_way.clear();
   // It may have been removed meanwhile.
-  if (!exists || deliveries_.find(id) == nullptr) return look();
+  if (!exists || deliveries_.find(id) == nullptr) return look_at(project);
   if (outcome.is_cancelled) return deliveries_.put_back(id);
-  if (!outcome.fault && verdict_on(outcome.status) == DeliveryVerdict::kArrived) {
+  const bool has_arrived =
+      !outcome.fault && verdict_on(outcome.status) == DeliveryVerdict::kArrived;
+  subscriber->second.has_failed = !has_arrived;
+  if (has_arrived) {
     deliveries_.erase(id);
     deliveries_.mark_changed(id);
   } else {
     attempt_failed(subscriber->second, id, outcome);
   }
   keep_soon();
-  look();
+  look_at(project);
 }
 
 void Notifications::attempt_failed(Subscriber& subscriber, const std::string& id,
@@ -288,35 +351,46 @@ void Notifications::bury(const std::string& id, const std::string& fault) {
 }
 
 std::optional<base::Time> Notifications::next_due() const {
-  std::optional<base::Time> next;
-  for (const auto& [id, subscriber] : subscribers_) {
-    const auto due = deliveries_.next_due(id);
-    if (!due || !subscriber.under_way.empty()) continue;
-    if (!next || *due < *next) next = *due;
-  }
-  return next;
+  return deliveries_.next_due(parts_.clock.now());
 }
 
+/// A due delivery that was not sent waits for another request of its project, whose end calls
+/// look_at().
 void Notifications::wake_in_time() {
   timer_.reset();
   const auto next = next_due();
   if (!next && !deliveries_.has_dead()) return;
   const std::chrono::nanoseconds longest = kLongestSleep;
   const auto pause = next ? *next - parts_.clock.now() : longest;
-  // A due delivery that was not sent waits for another request of its project, whose end calls
-  // look().
-  if (pause <= std::chrono::nanoseconds(0)) return;
   timer_ = parts_.loop.after(std::min(pause, longest), [this] { look(); });
 }
 
 // --- dead letters
+
+namespace {
+
+/// `id`: of a dead letter; empty: of none of them.
+Error no_room_for_another_try(const std::string& id) {
+  const std::string most = std::to_string(Notifications::kMostWaiting);
+  return {.code = ErrorCode::kConflict,
+          .what = id.empty()
+                      ? "each receiver of the dead letters has " + most + " notifications that wait"
+                      : most + " notifications already wait for the receiver of '" + id + "'",
+          .advice = "try again when some of these have been delivered"};
+}
+
+}  // namespace
 
 Result<int> Notifications::retry(const std::string& project, const std::vector<std::string>& ids,
                                  const access::Actor& by) {
   NotificationChanges changes;
   const base::Time now = unique_time();
   std::set<std::string_view> missing(ids.begin(), ids.end());
-  for (const Delivery& letter : dead(project)) {
+  DraftCounts revived;
+  bool is_full = false;
+  std::vector<Delivery> letters = dead(project);
+  std::reverse(letters.begin(), letters.end());
+  for (const Delivery& letter : letters) {
     if (!ids.empty() && missing.erase(letter.id) == 0) continue;
     const Subscription& subscription = subscribers_.at(letter.subscription).subscription;
     if (subscription.gone && !ids.empty()) {
@@ -326,6 +400,13 @@ Result<int> Notifications::retry(const std::string& project, const std::vector<s
           .advice = "a successful ping activates it again: muster notify test " + subscription.id};
     }
     if (subscription.gone) continue;
+    size_t& of_subscription = revived[letter.subscription];
+    if (deliveries_.due(letter.subscription) + of_subscription >= kMostWaiting) {
+      if (!ids.empty()) return no_room_for_another_try(letter.id);
+      is_full = true;
+      continue;
+    }
+    ++of_subscription;
     Delivery again = letter;
     again.created = now;
     again.next = now;
@@ -338,6 +419,7 @@ Result<int> Notifications::retry(const std::string& project, const std::vector<s
                  .what = "the project has no dead letter '" + std::string(*missing.begin()) + "'",
                  .advice = "muster notify dead shows the dead letters"};
   }
+  if (changes.deliveries.empty() && is_full) return no_room_for_another_try("");
   if (changes.deliveries.empty()) return 0;
   access::AuditRecord audit = record({.project = project}, "notification.retry", by);
   audit.target = std::to_string(changes.deliveries.size()) + " dead letters";
@@ -347,7 +429,7 @@ Result<int> Notifications::retry(const std::string& project, const std::vector<s
     deliveries_.erase(delivery.id);
     deliveries_.put(std::move(delivery));
   }
-  look();
+  look_at(project);
   return static_cast<int>(changes.deliveries.size());
 }
 
@@ -355,9 +437,9 @@ Result<int> Notifications::retry(const std::string& project, const std::vector<s
 
 std::vector<Subscription> Notifications::subscriptions(const std::string& project) const {
   std::vector<Subscription> found;
-  for (const auto& [id, subscriber] : subscribers_) {
-    if (subscriber.subscription.project == project) found.push_back(subscriber.subscription);
-  }
+  const auto ids = of_project_.find(project);
+  if (ids == of_project_.end()) return found;
+  for (const std::string& id : ids->second) found.push_back(subscribers_.at(id).subscription);
   std::sort(found.begin(), found.end(), [](const Subscription& left, const Subscription& right) {
     return std::pair(left.created, left.id) < std::pair(right.created, right.id);
   });
@@ -377,7 +459,7 @@ void Notifications::add(SubscriptionRequest request, const access::Actor& by,
   const std::string project = request.project;
   auto checked = [this, request = std::move(request), by, done](Result<void> allowed) {
     end_request(request.project);
-    look();
+    look_at(request.project);
     if (!allowed) {
       Error error = std::move(allowed).error();
       // An unknown host name is an error of the caller.
@@ -413,7 +495,7 @@ Result<IssuedSubscription> Notifications::keep_new(const SubscriptionRequest& re
   std::string key = seal_new_key(subscription, parts_.box, parts_.random);
   MUSTER_CHECK(parts_.keep(
       {.subscriptions = {subscription}, .audit = {record(subscription, "notification.add", by)}}));
-  subscribers_[subscription.id].subscription = subscription;
+  add_subscriber(subscription);
   return IssuedSubscription{.subscription = std::move(subscription), .key = std::move(key)};
 }
 
@@ -434,7 +516,7 @@ Result<void> Notifications::remove(const std::string& project, const std::string
       .audit = {record(subscriber->subscription, "notification.remove", by)}};
   MUSTER_CHECK(parts_.keep(changes));
   for (const std::string& delivery : changes.removed_deliveries) deliveries_.erase(delivery);
-  subscribers_.erase(id);
+  remove_subscriber(id);
   return {};
 }
 
@@ -502,7 +584,7 @@ void Notifications::test(const std::string& project, const std::string& id, cons
 Notifications::Subscriber* Notifications::pinged(const std::string& project,
                                                  const std::string& id) {
   end_request(project);
-  look();
+  look_at(project);
   Subscriber* const subscriber = find(project, id);
   if (subscriber != nullptr) subscriber->is_being_tested = false;
   return subscriber;

@@ -3,8 +3,9 @@
 //
 // A delivery is stored in the commit of its event (draft(), then take()), and stays in the store
 // until it has arrived or is given up: it is delivered at least once, even if the server crashes.
-// Each subscription has a queue with one delivery under way, and each project has a limit of
-// deliveries under way, so that a slow receiver does not delay others.
+// Each subscription has a queue with one delivery under way. Each project has a limit of deliveries
+// under way; its subscriptions take turns, and those whose last attempt failed leave one of these
+// places to the others, so that slow receivers do not delay the others of the project.
 //
 // On the EventLoop's thread; what Dependencies refers to must outlive it.
 #pragma once
@@ -16,6 +17,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,9 @@ namespace muster::notify {
 
 /// Detail of an error: too many checks and pings of the project wait.
 struct TooManyProbes : base::ErrorDetail {};
+
+/// How many deliveries were drafted for the commit that is being made, by subscription.
+using DraftCounts = std::unordered_map<std::string, size_t>;
 
 class Notifications {
  public:
@@ -67,10 +72,12 @@ class Notifications {
 
   // Jobs.
 
-  /// The deliveries for an event of a job, to be committed with the event.
-  std::vector<job::Delivery> draft(const job::Job& job, job::Happening happening);
+  /// The deliveries for an event of a job, to be committed with the event. `drafted`: of all drafts
+  /// for the same commit; empty before the first.
+  std::vector<job::Delivery> draft(const job::Job& job, job::Happening happening,
+                                   DraftCounts& drafted);
   /// The same for the end of an array or a sweep.
-  std::vector<job::Delivery> draft(const job::ObjectEnd& end);
+  std::vector<job::Delivery> draft(const job::ObjectEnd& end, DraftCounts& drafted);
   /// The payload for the command hook, with its own id.
   std::string payload_for_hook(const job::Job& job, job::Happening happening);
   std::string payload_for_hook(const job::ObjectEnd& end);
@@ -106,8 +113,10 @@ class Notifications {
   std::vector<job::Delivery> dead(const std::string& project) const {
     return deliveries_.dead(project);
   }
-  /// Delivers these dead letters again, or all of them; returns their number. kNotFound: an unknown
-  /// delivery; kConflict: its receiver is gone.
+  /// Delivers these dead letters again, or all of them, the oldest first; returns their number. Of
+  /// all, those of receivers that are gone and those for which a queue has no room stay dead.
+  /// kNotFound: an unknown delivery; kConflict: its receiver is gone, its queue is full, or the queues
+  /// have room for none.
   Result<int> retry(const std::string& project, const std::vector<std::string>& ids,
                     const access::Actor& by);
 
@@ -115,7 +124,7 @@ class Notifications {
   void look();
   /// The number of deliveries that have neither arrived nor been given up.
   size_t waiting() const { return deliveries_.waiting(); }
-  /// When the next delivery is due; nothing: no delivery waits.
+  /// When the next delivery becomes due; nothing: each delivery that waits is due.
   std::optional<base::Time> next_due() const;
 
  private:
@@ -123,19 +132,29 @@ class Notifications {
     job::Subscription subscription;
     std::string under_way;  ///< id of the delivery that is being sent; empty: no delivery
     bool is_being_tested = false;
+    uint64_t last_turn = 0;   ///< when a delivery was last sent: see turns_; 0: none was
+    bool has_failed = false;  ///< the last attempt
   };
 
-  job::Delivery new_delivery(const job::Subscription& subscription, job::Happening happening);
+  job::Delivery new_delivery(const job::Subscription& subscription, job::Happening happening,
+                             DraftCounts& drafted);
+  void add_subscriber(job::Subscription subscription);
+  void remove_subscriber(const std::string& id);
+  /// The subscriptions of the project, by their ids.
+  std::vector<Subscriber*> subscribers_of(const std::string& project);
   Subscriber* find(const std::string& project, const std::string& id);
   Result<IssuedSubscription> keep_new(const SubscriptionRequest& request, const access::Actor& by);
 
   Result<void> has_room(const std::string& project) const;
   Subscriber* pinged(const std::string& project, const std::string& id);
 
+  void look_at(const std::string& project);
+  void after_look();
+  void send_due(const std::string& project);
   void send_next(Subscriber& subscriber);
   Result<void> begin_probe(const std::string& project, std::function<void()> probe);
   void end_request(const std::string& project);
-  void settle(const std::string& subscription, const std::string& id,
+  void settle(const std::string& project, const std::string& subscription, const std::string& id,
               const DeliveryOutcome& outcome);
   void attempt_failed(Subscriber& subscriber, const std::string& id,
                       const DeliveryOutcome& outcome);
@@ -155,7 +174,9 @@ class Notifications {
 
   Dependencies parts_;
   RetrySchedule schedule_;
-  std::map<std::string, Subscriber> subscribers_;  ///< by the id of the subscription
+  std::map<std::string, Subscriber> subscribers_;            ///< by the id of the subscription
+  std::map<std::string, std::set<std::string>> of_project_;  ///< the ids of its subscriptions
+  uint64_t turns_ = 0;                                       ///< how many deliveries were sent
   DeliveryTable deliveries_;
   std::map<std::string, size_t> under_way_;  ///< by project
   /// Checks and pings, by project; no queue is empty.

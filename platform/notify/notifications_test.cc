@@ -93,9 +93,14 @@ class Post : public testing::Test {
     return {.id = "j-" + name, .spec = {.name = name, .project = project}};
   }
 
+  std::vector<Delivery> drafts_of(const job::Job& job, Happening happening = Happening::kFailed) {
+    DraftCounts drafted;
+    return notifications_->draft(job, happening, drafted);
+  }
+
   /// Commits an event, as the store does.
   void happens(const job::Job& job, Happening happening = Happening::kFailed) {
-    std::vector<Delivery> drafts = notifications_->draft(job, happening);
+    std::vector<Delivery> drafts = drafts_of(job, happening);
     ASSERT_TRUE(keep({.deliveries = drafts}));
     notifications_->take(std::move(drafts));
   }
@@ -166,13 +171,13 @@ TEST_F(Post, SendsOnlyEventsOfTheSelectedJobs) {
                    .labels = {{"team", "vision"}}}));
   job::Job job = job_named("train-1");
 
-  EXPECT_TRUE(notifications_->draft(job, Happening::kFailed).empty());
+  EXPECT_TRUE(drafts_of(job).empty());
   job.spec.labels = {{"team", "audio"}};
-  EXPECT_TRUE(notifications_->draft(job, Happening::kFailed).empty());
+  EXPECT_TRUE(drafts_of(job).empty());
   job.spec.labels = {{"team", "vision"}, {"nightly", ""}};
-  EXPECT_EQ(notifications_->draft(job, Happening::kFailed).size(), 1U);
+  EXPECT_EQ(drafts_of(job).size(), 1U);
   job.spec.name = "drain-1";
-  EXPECT_TRUE(notifications_->draft(job, Happening::kFailed).empty());
+  EXPECT_TRUE(drafts_of(job).empty());
 }
 
 TEST_F(Post, ComesBackWithTheSameIdUntilItHasArrived) {
@@ -339,6 +344,104 @@ TEST_F(Post, KeepsABoundedNumberWaitingAndDead) {
   EXPECT_EQ(dead().size(), Notifications::kMostDead);
   EXPECT_EQ(deliveries_.size(), Notifications::kMostWaiting + 1 + Notifications::kMostDead);
   EXPECT_NE(dead()[0].fault.find("already wait for this receiver"), std::string::npos);
+}
+
+TEST_F(Post, KeepsTheBoundWithinOneCommit) {
+  subscribe("hooks.example.com");
+  DraftCounts drafted;
+  std::vector<Delivery> drafts;
+  for (size_t i = 0; i < Notifications::kMostWaiting + 2; ++i) {
+    for (Delivery& each : notifications_->draft(job_named("one"), Happening::kFailed, drafted)) {
+      drafts.push_back(std::move(each));
+    }
+  }
+
+  EXPECT_FALSE(drafts[Notifications::kMostWaiting - 1].dead);
+  EXPECT_TRUE(drafts[Notifications::kMostWaiting].dead);
+  EXPECT_TRUE(drafts[Notifications::kMostWaiting + 1].dead);
+  notifications_->take(std::move(drafts));
+  EXPECT_EQ(notifications_->waiting(), Notifications::kMostWaiting);
+  EXPECT_EQ(dead().size(), 2U);
+}
+
+TEST_F(Post, RevivesOnlyAsManyDeadLettersAsFitIntoTheQueue) {
+  subscribe("hooks.example.com");
+  // One is under way.
+  for (size_t i = 0; i < Notifications::kMostWaiting + 4; ++i) happens(job_named("one"));
+  ASSERT_EQ(dead().size(), 3U);
+  const std::string newest = dead()[0].id;
+  const std::string oldest = dead()[2].id;
+  EXPECT_EQ(notifications_->retry("lab", {oldest}, kAda).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(notifications_->retry("lab", {}, kAda).error().code, ErrorCode::kConflict);
+  answer(200);
+  answer(200);
+
+  EXPECT_EQ(*notifications_->retry("lab", {}, kAda), 2);
+
+  ASSERT_EQ(dead().size(), 1U);
+  EXPECT_EQ(dead()[0].id, newest);
+  EXPECT_EQ(notifications_->waiting(), Notifications::kMostWaiting + 1);
+}
+
+/// The quick receiver is subscribed before, between or after the slow ones, so that its id comes
+/// first, last or in the middle.
+TEST_F(Post, SlowReceiversOfAProjectLeaveTurnsToOthers) {
+  constexpr int kSlow = 5;
+  constexpr int kEvents = 10;
+  for (int place = 0; place <= kSlow; ++place) {
+    const std::string project = "p" + std::to_string(place);
+    for (int i = 0; i <= kSlow; ++i) {
+      subscribe((i == place ? "quick" : "slow" + std::to_string(i)) + ".example.com", project);
+    }
+    for (int i = 0; i < kEvents; ++i) happens(job_named("one", project));
+
+    int arrived = 0;
+    int timeouts = 0;
+    while (arrived < kEvents && timeouts <= kSlow) {
+      const auto quick = std::find_if(sent_.begin(), sent_.end(), [](const Sent& each) {
+        return each.host() == "quick.example.com";
+      });
+      if (quick == sent_.end()) {
+        ++timeouts;
+        answer(DeliveryOutcome{.fault = base::Error{.what = "no answer within 15 s"}});
+        continue;
+      }
+      std::rotate(sent_.begin(), quick, quick + 1);
+      ++arrived;
+      answer(200);
+    }
+
+    EXPECT_EQ(arrived, kEvents) << place;
+    notifications_->project_is_gone(project);
+    while (!sent_.empty()) answer(200);
+  }
+}
+
+TEST_F(Post, WhoseReceiversAllFailAreTriedInTurn) {
+  for (int i = 0; i < 5; ++i) subscribe("h" + std::to_string(i) + ".example.com");
+  for (int i = 0; i < 10; ++i) happens(job_named("one"));
+
+  std::map<std::string, int> tries;
+  for (int i = 0; i < 25; ++i) {
+    ++tries[sent_.front().host()];
+    answer(503);
+  }
+
+  EXPECT_EQ(tries.size(), 5U);
+  for (const auto& [host, count] : tries) EXPECT_EQ(count, 5) << host;
+}
+
+TEST_F(Post, WakesForADeliveryAlthoughAnotherProjectHasNoRoomForItsOwn) {
+  subscribe("other.example.com", "other");
+  happens(job_named("one", "other"));
+  answer(500);
+  for (int i = 0; i < 6; ++i) subscribe("h" + std::to_string(i) + ".example.com");
+  happens(job_named("one"));  // two deliveries are due and not sent
+
+  const auto next = notifications_->next_due();
+
+  ASSERT_TRUE(next);
+  EXPECT_GT(*next, clock_.now());
 }
 
 TEST_F(Post, ForgetsDeadLettersAfterAWeek) {

@@ -172,22 +172,27 @@ void App::set_options(const AppOptions& options) {
 }
 
 /// The answers that need no caller and no route: the files of the page, and the refusal of a foreign
-/// host.
-std::optional<Response> App::answer_without_caller(const http::Request& request) const {
+/// host. These requests are counted for their address.
+std::optional<Response> App::answer_without_caller(const http::Request& request) {
   if (request.peer.user) return std::nullopt;
+  std::optional<Response> refusal;
   if (is_from_loopback(request)) {
     const auto address = parts_.door == nullptr ? std::nullopt : parts_.door->address();
-    if (auto refusal = refusal_of_host(request, address)) return refusal;
+    refusal = refusal_of_host(request, address);
   }
-  if (is_page_path(request.path)) return page_answer(request);
-  return std::nullopt;
+  if (!refusal && !is_page_path(request.path)) return std::nullopt;
+  auto counted = authenticator_.identify(request, Permission::kAnybody);
+  if (!counted) return std::move(counted).error();
+  return refusal ? std::move(refusal) : page_answer(request);
 }
 
 void App::take(http::Request request, Respond respond) {
   ApiCall call{.request = std::move(request)};
   call.id = request_id(call.request, parts_.random);
   if (auto answer = answer_without_caller(call.request)) {
-    return answering(call, "/ui", std::move(respond))(*std::move(answer));
+    // A client may invent methods, and each route and method has a counter.
+    const bool is_get = call.request.method == "GET";
+    return answering(call, is_get ? "/ui" : "", std::move(respond))(*std::move(answer));
   }
   const auto found = router_.find(call.request.method, call.request.path);
   auto who = authenticator_.identify(
@@ -253,38 +258,60 @@ bool App::is_logged(int status) {
   return true;
 }
 
+namespace {
+
+/// The stream, which keeps `held` until it is dropped.
+std::shared_ptr<http::BodyStream> holding(std::shared_ptr<http::BodyStream> stream,
+                                          std::shared_ptr<void> held) {
+  const auto both =
+      std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<http::BodyStream>>>(
+          std::move(held), std::move(stream));
+  return {both, both->second.get()};
+}
+
+}  // namespace
+
 /// `respond`, which also sets the request's id, writes a line to the log, and counts the request.
+/// An idle server stays until the answer is sent.
 Respond App::answering(const ApiCall& call, std::string route, Respond respond) {
   const bool logged = options_.log_requests || (!call.request.peer.user && !is_probe(route));
   // Of a browser, which must neither guess a type nor keep what the next user should not see.
   const bool is_remote = !call.request.peer.user;
   const bool has_cookie = cookie_of(call.request).has_value();
-  return
-      [this, logged, is_remote, has_cookie, respond = std::move(respond), route = std::move(route),
-       id = call.id, method = call.request.method, path = call.request.path, user = call.who.user,
-       address = call.request.peer.address, since = parts_.clock.now()](Response response) {
-        response.headers["x-request-id"] = id;
-        if (is_remote) {
-          response.headers["x-content-type-options"] = "nosniff";
-          response.headers["date"] = http_date(parts_.clock.now());
-        }
-        if (has_cookie) response.headers.emplace("cache-control", "no-store");
-        const int status = response.websocket ? 101 : response.status;
-        requests_.add(method, route, status);
-        if (logged && is_logged(status)) {
-          constexpr size_t kLongestLoggedPath = 256;
-          const std::chrono::duration<double, std::milli> took = parts_.clock.now() - since;
-          base::LogFields fields{
-              {"method", method},  {"path", base::shortened(path, kLongestLoggedPath)},
-              {"status", status},  {"ms", took.count()},
-              {"user", user},      {"request", id},
-              {"address", address}};
-          const int64_t unlogged = std::exchange(unlogged_refusals_, 0);
-          if (unlogged > 0) fields.emplace_back("unlogged_refusals", unlogged);
-          base::log_info("request", fields);
-        }
-        respond(std::move(response));
-      };
+  return [this, logged, is_remote, has_cookie, respond = std::move(respond),
+          route = std::move(route), id = call.id, method = call.request.method,
+          path = call.request.path, user = call.who.user, address = call.request.peer.address,
+          since = parts_.clock.now(), held = answering_](Response response) {
+    touch();
+    const bool is_endless = response.content_type.ends_with("event-stream");
+    if (response.stream && !is_endless) {
+      response.stream = holding(std::move(response.stream), held);
+    }
+    response.headers["x-request-id"] = id;
+    if (is_remote) {
+      response.headers["x-content-type-options"] = "nosniff";
+      response.headers["date"] = http_date(parts_.clock.now());
+    }
+    if (has_cookie) response.headers.emplace("cache-control", "no-store");
+    const int status = response.websocket ? 101 : response.status;
+    requests_.add(method, route, status);
+    if (logged && is_logged(status)) {
+      constexpr size_t kLongestLoggedMethod = 16;
+      constexpr size_t kLongestLoggedPath = 256;
+      const std::chrono::duration<double, std::milli> took = parts_.clock.now() - since;
+      base::LogFields fields{{"method", base::shortened(method, kLongestLoggedMethod)},
+                             {"path", base::shortened(path, kLongestLoggedPath)},
+                             {"status", status},
+                             {"ms", took.count()},
+                             {"user", user},
+                             {"request", id},
+                             {"address", address}};
+      const int64_t unlogged = std::exchange(unlogged_refusals_, 0);
+      if (unlogged > 0) fields.emplace_back("unlogged_refusals", unlogged);
+      base::log_info("request", fields);
+    }
+    respond(std::move(response));
+  };
 }
 
 void App::add_routes() {
@@ -320,7 +347,7 @@ void App::add_routes() {
   add_member_routes(router_, parts_.accounts, parts_.controller);
   add_notification_routes(router_, parts_.notifications, parts_.controller);
   add_schedule_routes(router_, parts_.controller);
-  add_what_if_route(router_, parts_.controller, background_);
+  add_what_if_route(router_, parts_.loop, parts_.controller);
   add_node_routes(router_, parts_.controller);
   add_machine_route(router_, options_.machine_types);
   add_tree_routes(router_, parts_.controller, parts_.trees, parts_.clock, background_);
@@ -353,7 +380,10 @@ void App::touch() {
 
 void App::look_whether_idle() {
   const bool has_page = parts_.door != nullptr && parts_.door->address();
-  if (has_page || !parts_.controller.idle() || (parts_.told && !parts_.told())) return touch();
+  const bool is_answering = answering_.use_count() > 1;
+  if (has_page || !parts_.controller.idle() || (parts_.told && !parts_.told()) || is_answering) {
+    return touch();
+  }
   if (std::exchange(leaving_, true)) return;
   base::log_info("the server exits because no job runs and no requests come");
   leave_();

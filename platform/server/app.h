@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -101,7 +102,8 @@ struct AppOptions {
   std::function<bool()> config_changed = {};
   std::vector<std::string> need_restart = {};        ///< see api::ServerInfo
   std::map<std::string, std::string> settings = {};  ///< see api::ServerInfo
-  /// The server exits when nothing ran and no request came for this long. Absent: never.
+  /// The server exits when nothing ran and no request came or was answered for this long. Absent:
+  /// never.
   std::optional<std::chrono::milliseconds> idle_exit;
   /// Requests of one token: per second, and at once. All tokens of a user have twice as many. The
   /// unix socket has no limit.
@@ -143,7 +145,7 @@ class App {
  private:
   void add_routes();
   void take(http::Request request, http::Respond respond);
-  std::optional<http::Response> answer_without_caller(const http::Request& request) const;
+  std::optional<http::Response> answer_without_caller(const http::Request& request);
   std::optional<http::Response> refusal_of_body(const http::Request& head);
   http::Respond answering(const ApiCall& call, std::string route, http::Respond respond);
   bool is_logged(int status);
@@ -160,6 +162,8 @@ class App {
   Authenticator authenticator_;
   base::Time refusal_logged_{};    ///< when a 429 was last written to the log
   int64_t unlogged_refusals_ = 0;  ///< since then
+  /// Held by each answer that is computed or sent, except by streams of events, which have no end.
+  std::shared_ptr<void> answering_ = std::make_shared<char>();
   bool leaving_ = false;
   base::EventLoop::Interest idle_timer_;
 };

@@ -2,14 +2,18 @@
 // server changes quotas.
 
 #include <chrono>
+#include <memory>
+#include <set>
 #include <string>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "api/cluster_wire.h"
 #include "api/routes.h"
 #include "api/usage.h"
 #include "base/clock.h"
+#include "base/turns.h"
+#include "server/listed_objects.h"
 #include "server/router.h"
 #include "server/routes.h"
 #include "server/sight.h"
@@ -61,10 +65,12 @@ RouteAnswer remove_project(Controller& controller, const ApiCall& call) {
   return nothing_more();
 }
 
+using NamesOfProjects = std::set<std::string, std::less<>>;
+
 /// The project and those below it that the caller sees.
-std::unordered_set<std::string> with_subprojects(const Controller& controller, const Sight& sight,
-                                                 const std::string& name) {
-  std::unordered_set<std::string> names{name};
+NamesOfProjects with_subprojects(const Controller& controller, const Sight& sight,
+                                 const std::string& name) {
+  NamesOfProjects names{name};
   for (const job::ProjectStatus& status : controller.projects().list()) {  // parents first
     const job::Project& project = status.project;
     if (names.contains(project.parent) && sight.sees_project(project.name)) {
@@ -82,13 +88,22 @@ RouteAnswer usage_of_project(const Controller& controller, const ApiCall& call) 
   MUSTER_CHECK(sight.project(name, access::Role::kViewer));
   MUSTER_TRY(const api::UsageQuery query, api::usage_query_from_parameters(call.request.query));
   const base::Time until = query.until.value_or(base::SystemClock().now());
-  api::UsageSum sum(query.since.value_or(until - kUsualUsageSpan), until);
-  const std::unordered_set<std::string> counted = with_subprojects(controller, sight, name);
-  controller.jobs().each_job(false, std::nullopt, [&](const job::JobFacts& job) {
-    if (counted.contains(std::string(job.project)) && sight.sees(job)) sum.add(job);
-    return true;
+  const NamesOfProjects counted = with_subprojects(controller, sight, name);
+  const size_t parts = parts_of_jobs(controller);
+  std::vector<api::UsageSum> sums(
+      parts, api::UsageSum(query.since.value_or(until - kUsualUsageSpan), until));
+  examine_parts(parts, [&](size_t part) {
+    const Sight sight_of_part(controller, call.who);
+    api::UsageSum& sum = sums[part];
+    controller.jobs().each_job_of_part(
+        false, part, parts, job::FactTexts::kNone, [&](const job::JobFacts& job) {
+          const bool is_counted = sum.may_count(job) && counted.contains(job.project);
+          if (is_counted && sight_of_part.sees(job)) sum.add(job);
+          return true;
+        });
   });
-  const api::ProjectUsage usage = sum.of(name);
+  for (size_t part = 1; part < parts; ++part) sums[0].add(sums[part]);
+  const api::ProjectUsage usage = sums[0].of(name);
   if (!query.as_csv) return json_answer(200, api::usage_to_json(usage));
   // Names of projects have no characters that a header quotes.
   http::Response answer{.content_type = "text/csv; charset=utf-8",
@@ -166,25 +181,82 @@ api::WhatIf what_if_answer(const Controller::WhatIfAnswer& from) {
   return answer;
 }
 
-Result<void> simulate(const Controller& controller, base::Background& background,
-                      const ApiCall& call, const http::Respond& respond) {
-  MUSTER_TRY(const api::WhatIfRequest request, api::what_if_request_from_json(call.request.body));
-  MUSTER_TRY(auto compute, controller.what_if({.add_nodes = request.add_nodes,
-                                               .like = request.like,
-                                               .run_time = request.run_time}));
-  const auto answer = std::make_shared<std::string>();
-  background.run([compute, answer] { *answer = api::what_if_to_json(what_if_answer(compute())); },
-                 [answer, respond] { respond(json_answer(200, std::move(*answer))); });
-  return {};
-}
+/// Simulations have a thread of their own, on which the users take turns. The state of the cluster is
+/// copied when the turn of a simulation comes, so that those which wait hold no memory.
+class Simulations {
+ public:
+  Simulations(base::EventLoop& loop, const Controller& controller)
+      : controller_(controller), background_(loop) {}
+
+  /// Responds now or later.
+  void ask(const ApiCall& call, const http::Respond& respond) {
+    const auto request = api::what_if_request_from_json(call.request.body);
+    if (!request) return respond(problem(request.error()));
+    if (turns_.waiting(call.who.user) >= kMostWaiting) return respond(too_many(call.who.user));
+    turns_.add(call.who.user,
+               [this,
+                wish = Controller::WhatIfWish{.add_nodes = request->add_nodes,
+                                              .like = request->like,
+                                              .run_time = request->run_time},
+                respond, has_left = call.request.peer.has_left](base::Turns::Done done) {
+                 if (has_left && has_left()) {
+                   respond(left_before_its_turn());
+                   return done();
+                 }
+                 begin(wish, respond, std::move(done));
+               });
+  }
+
+ private:
+  static constexpr size_t kMostWaiting = 4;  ///< of one user
+
+  void begin(const Controller::WhatIfWish& wish, const http::Respond& respond,
+             base::Turns::Done done) {
+    auto compute = controller_.what_if(wish);
+    if (!compute) {
+      respond(problem(compute.error()));
+      return done();
+    }
+    const auto answer = std::make_shared<std::string>();
+    background_.run([compute = *std::move(compute),
+                     answer] { *answer = api::what_if_to_json(what_if_answer(compute())); },
+                    [answer, respond, done = std::move(done)] {
+                      respond(json_answer(200, std::move(*answer)));
+                      done();
+                    });
+  }
+
+  static http::Response too_many(const std::string& user) {
+    constexpr int kStatus = 429;
+    http::Response refusal =
+        problem({.code = base::ErrorCode::kExhausted,
+                 .what = "user '" + user + "' has " + std::to_string(kMostWaiting) +
+                         " simulations that wait",
+                 .advice = "try again when they are answered"},
+                kStatus);
+    refusal.headers["retry-after"] = "10";
+    return refusal;
+  }
+
+  /// Most clients cannot read it.
+  static http::Response left_before_its_turn() {
+    return problem({.code = base::ErrorCode::kUnavailable,
+                    .what = "the client closed its side of the connection before the simulation",
+                    .advice = "keep the connection open until the answer has arrived"});
+  }
+
+  const Controller& controller_;
+  base::Turns turns_;  ///< by user
+  base::Background background_;
+};
 
 }  // namespace
 
-void add_what_if_route(Router& router, Controller& controller, base::Background& background) {
+void add_what_if_route(Router& router, base::EventLoop& loop, Controller& controller) {
+  const auto simulations = std::make_shared<Simulations>(loop, controller);
   router.add("POST", "/v1/what-if", Permission::kServerViewer,
-             [&controller, &background](const ApiCall& call, const http::Respond& respond) {
-               const Result<void> asked = simulate(controller, background, call, respond);
-               if (!asked) respond(problem(asked.error()));
+             [simulations](const ApiCall& call, const http::Respond& respond) {
+               simulations->ask(call, respond);
              });
 }
 

@@ -84,7 +84,11 @@ EventWatchStream::EventWatchStream(StreamLife life, control::Controller& control
       who_(std::move(who)),
       start_(std::move(start)),
       last_(start_.after.value_or(horizon_->time())),
-      feed_watch_(controller.feed().watch([this] { wake(); })) {}
+      feed_watch_(controller.feed().watch([this] { wake(); })) {
+  if (start_.after) return;
+  caught_up_ = true;
+  at_ = horizon_->position();
+}
 
 std::optional<http::BodyPiece> EventWatchStream::next() {
   if (ended_) return http::BodyPiece(std::nullopt);
@@ -127,6 +131,7 @@ bool EventWatchStream::find_some(const Sight& sight, base::Time horizon,
   if (!scan_ && (!caught_up_ || !find_in_changed(sight, horizon, found))) {
     found.clear();
     scan_ = Scan{.horizon = horizon, .began = controller_.feed().now()};
+    ++scans_;
   }
   if (scan_) {
     if (!scan_some(sight)) return false;
@@ -148,41 +153,57 @@ bool EventWatchStream::scan_some(const Sight& sight) {
   bool is_over = true;
   controller_.jobs().each_job(false, scan_->examined, [&](const job::JobFacts& job) {
     // Of a million jobs, only those are unpacked whose events may be among the first.
-    const bool is_too_late = first.size() == kMostEvents && job.first_event() > first.front().time;
-    if (is_too_late || !may_have_events(sight, job)) return true;
+    if (is_too_late(first, job) || !may_have_events(sight, job)) return true;
     is_over = job.packed == nullptr || unpacked++ < kUnpackedAtOnce;
     if (!is_over) return false;
     scan_->examined = job.submitted;
-    find_in(job.id, scan_->horizon, [&](const Job& whole, const job::Event& event) {
-      if (first.size() == kMostEvents) {
-        if (event.time >= first.front().time) return false;
-        std::pop_heap(first.begin(), first.end(), is_earlier);
-        first.pop_back();
-      }
-      first.push_back(event_of(whole, event));
-      std::push_heap(first.begin(), first.end(), is_earlier);
-      return true;
-    });
+    add_first(job.id, scan_->horizon, first);
     return true;
   });
   return is_over;
 }
 
-/// False: there are too many, or the changed jobs are unknown.
+bool EventWatchStream::is_too_late(const std::vector<api::JobEvent>& first,
+                                   const job::JobFacts& job) {
+  return first.size() == kMostEvents && job.first_event() > first.front().time;
+}
+
+/// Adds the job's events after last_ that are among the first kMostEvents. `first` is a heap with the
+/// latest on top.
+void EventWatchStream::add_first(std::string_view id, base::Time horizon,
+                                 std::vector<api::JobEvent>& first) const {
+  find_in(id, horizon, [&](const Job& whole, const job::Event& event) {
+    if (first.size() == kMostEvents) {
+      if (event.time >= first.front().time) return false;
+      std::pop_heap(first.begin(), first.end(), is_earlier);
+      first.pop_back();
+    }
+    first.push_back(event_of(whole, event));
+    std::push_heap(first.begin(), first.end(), is_earlier);
+    return true;
+  });
+}
+
+/// The first events after last_ of the jobs that have changed, as a heap. Where there are more, the
+/// same changes are read again for the others. False: the changes are unknown, or too many of the jobs
+/// are packed.
 bool EventWatchStream::find_in_changed(const Sight& sight, base::Time horizon,
                                        std::vector<api::JobEvent>& found) {
-  const auto changes = controller_.feed().after(at_, kEventChangesAtOnce);
-  if (!changes || changes->size() == kEventChangesAtOnce) return false;
-  for (const auto& change : *changes) {
-    const auto job = controller_.jobs().facts_with_id(change.job);
-    if (!job || !may_have_events(sight, *job)) continue;
-    find_in(change.job, horizon, [&](const Job& whole, const job::Event& event) {
-      found.push_back(event_of(whole, event));
-      return true;
-    });
+  control::FeedPosition at = at_;
+  size_t unpacked = 0;
+  while (true) {
+    const auto changes = controller_.feed().after(at, kEventChangesAtOnce);
+    if (!changes) return false;
+    for (const auto& change : *changes) {
+      at.number = change.number;
+      const auto job = controller_.jobs().facts_with_id(change.job);
+      if (!job || is_too_late(found, *job) || !may_have_events(sight, *job)) continue;
+      if (job->packed != nullptr && ++unpacked > kUnpackedAtOnce) return false;
+      add_first(change.job, horizon, found);
+    }
+    if (changes->size() < kEventChangesAtOnce) break;
   }
-  if (found.size() >= kMostEvents) return false;
-  if (!changes->empty()) at_.number = changes->back().number;
+  if (found.size() < kMostEvents) at_ = at;
   return true;
 }
 

@@ -33,6 +33,8 @@ class EventHorizon {
 
   /// The time of the last event that may be read.
   base::Time time();
+  /// The changes up to there have no later events. REQUIRES: time() was called.
+  const control::FeedPosition& position() const { return at_; }
 
  private:
   void look_at_all();
@@ -52,7 +54,8 @@ class EventHorizon {
 /// jobs that were deleted in between.
 ///
 /// A stream that begins in the past examines all jobs. Few of them are unpacked in one turn of the
-/// loop, and none stays unpacked.
+/// loop, and none stays unpacked. From then on it examines only jobs that change, unless it is so slow
+/// that the feed of changes has forgotten some of them.
 ///
 /// One "ready" is sent: at first, or after the events of the past if the stream begins there.
 ///
@@ -71,6 +74,9 @@ class EventWatchStream : public EventStream {
   EventWatchStream(StreamLife life, control::Controller& controller,
                    std::shared_ptr<EventHorizon> horizon, access::Identity who, Start start);
 
+  /// How often it has begun to examine all jobs.
+  int scans() const { return scans_; }
+
  protected:
   std::optional<http::BodyPiece> next() override;
 
@@ -88,6 +94,8 @@ class EventWatchStream : public EventStream {
   bool scan_some(const Sight& sight);
   bool find_in_changed(const Sight& sight, base::Time horizon, std::vector<api::JobEvent>& found);
   bool may_have_events(const Sight& sight, const job::JobFacts& job) const;
+  static bool is_too_late(const std::vector<api::JobEvent>& first, const job::JobFacts& job);
+  void add_first(std::string_view id, base::Time horizon, std::vector<api::JobEvent>& first) const;
   using Take = std::function<bool(const job::Job& job, const job::Event& event)>;
   void find_in(std::string_view id, base::Time horizon, const Take& take) const;
   bool append_ready(std::string& text);
@@ -101,6 +109,7 @@ class EventWatchStream : public EventStream {
   bool caught_up_ = false;  ///< only jobs that change after at_ can have later events
   control::FeedPosition at_;
   std::optional<Scan> scan_;
+  int scans_ = 0;
   bool is_ready_ = false;  ///< "ready" was sent
   bool ended_ = false;
   std::shared_ptr<void> feed_watch_;

@@ -1,5 +1,7 @@
 // The events of many ended jobs, which are packed: in what order they are sent, and how many jobs
 // are unpacked for that.
+#include "server/event_watch.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,6 +63,35 @@ class ManyEvents : public testing::Test {
     return answer.stream;
   }
 
+  std::shared_ptr<EventWatchStream> watch_the_future() {
+    http::Response answer;
+    router_.handle({.request = {.method = "GET", .path = "/v1/watch/events"},
+                    .who = access::local_identity("root")},
+                   [&](http::Response given) { answer = std::move(given); });
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return std::dynamic_pointer_cast<EventWatchStream>(answer.stream);
+  }
+
+  /// What the stream sends until nothing is left to send now. A pull stays open.
+  std::string read(EventWatchStream& stream) {
+    while (true) {
+      if (!is_pulling_) {
+        is_pulling_ = true;
+        stream.pull([this](const http::BodyPiece& piece) {
+          is_pulling_ = false;
+          text_ += piece.bytes();
+        });
+      }
+      for (int round = 0; round < 30 && is_pulling_; ++round) turn();
+      if (is_pulling_) return std::exchange(text_, "");
+    }
+  }
+
+  void submit(const std::string& name) {
+    const auto submitted = controller_.submit({.name = name, .command = {"x"}, .folder = "/"}, "");
+    ASSERT_TRUE(submitted) << submitted.error().to_string();
+  }
+
   void turn() {
     loop_.post([this] { loop_.stop(); });
     loop_.run();
@@ -79,7 +110,20 @@ class ManyEvents : public testing::Test {
       {.user = "ada"}};
   Router router_;
   size_t most_whole_ = 0;
+  bool is_pulling_ = false;
+  std::string text_;
 };
+
+/// The names of jobs in the events, in order, each with a line end.
+std::string names_in(const std::string& text) {
+  std::string names;
+  const std::string key = R"("job":")";
+  for (size_t at = text.find(key); at != std::string::npos; at = text.find(key, at)) {
+    at += key.size();
+    names += text.substr(at, text.find('"', at) - at) + "\n";
+  }
+  return names;
+}
 
 TEST_F(ManyEvents, OfAKindThatNoJobHasLeaveTheJobsPacked) {
   const auto stream = watch("evicted");
@@ -120,18 +164,43 @@ TEST_F(ManyEvents, AreSentInOrderAlthoughTheyAreSearchedOverSeveralTurns) {
   for (int number = 0; number < kPackedJobs; ++number) {
     expected += "job-" + std::to_string(number) + "\n";
   }
-  std::string names;
-  const std::string key = R"("job":")";
-  for (size_t at = text.find(key); at != std::string::npos; at = text.find(key, at)) {
-    at += key.size();
-    names += text.substr(at, text.find('"', at) - at) + "\n";
-  }
-  EXPECT_EQ(names, expected);
+  EXPECT_EQ(names_in(text), expected);
   const std::string ready = "event: ready";
   EXPECT_GT(text.find(ready), text.rfind("event: event"));
   EXPECT_EQ(text.find(ready), text.rfind(ready));
   EXPECT_NE(text.find(ready), std::string::npos);
   EXPECT_LT(most_whole_, 300U);
+}
+
+TEST_F(ManyEvents, OfTheFutureAreFoundWithoutAnExaminationOfAllJobs) {
+  const auto stream = watch_the_future();
+  ASSERT_NE(stream, nullptr);
+  submit("first");  // after the request, and before the stream is read
+
+  const std::string text = read(*stream);
+
+  EXPECT_LT(text.find("event: ready"), text.find("event: event")) << text;
+  EXPECT_EQ(names_in(text).find("first\n"), 0U) << text;
+  EXPECT_EQ(stream->scans(), 0);
+}
+
+TEST_F(ManyEvents, OfManyChangesAtOnceAreSentInOrderWithoutAnExaminationOfAllJobs) {
+  constexpr int kNewJobs = 600;  // more than the stream sends at a time, each with an event or more
+  const auto stream = watch_the_future();
+  ASSERT_NE(stream, nullptr);
+  read(*stream);
+
+  for (int number = 0; number < kNewJobs; ++number) submit("new-" + std::to_string(number));
+  const std::string text = read(*stream);
+
+  size_t at = 0;
+  for (int number = 0; number < kNewJobs; ++number) {
+    const size_t found = text.find("\"job\":\"new-" + std::to_string(number) + "\"");
+    ASSERT_NE(found, std::string::npos) << number;
+    EXPECT_GE(found, at) << number;
+    at = found;
+  }
+  EXPECT_EQ(stream->scans(), 0);
 }
 
 }  // namespace

@@ -15,8 +15,6 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -45,10 +43,6 @@ using control::Controller;
 using job::Job;
 using job::JobFacts;
 using job::Phase;
-
-// A thread costs as much as the examination of some hundred jobs.
-constexpr size_t kJobsOfThread = 20'000;
-constexpr size_t kMostThreads = 8;
 
 /// Called for each of a million jobs.
 bool sees(const Sight& sight, const JobFacts& job) {
@@ -185,28 +179,16 @@ class Listing {
   }
 
   /// The number of threads that examine all jobs.
-  size_t parts() const {
-    const size_t cpus = std::thread::hardware_concurrency();
-    return std::clamp<size_t>(controller_.jobs().size() / kJobsOfThread, 1,
-                              std::clamp<size_t>(cpus, 1, kMostThreads));
-  }
+  size_t parts() const { return parts_of_jobs(controller_); }
 
   void examine_all(size_t most) {
     if (query_.prefix && examine_names(most)) return;
     const size_t parts = this->parts();
     std::deque<Share> shares;  // of the other threads
-    std::vector<std::thread> threads;
-    for (size_t part = 1; part < parts; ++part) {
-      Share& share = shares.emplace_back(controller_, who_, query_);
-      const auto work = [this, &share, part, parts, most] { examine(share, part, parts, most); };
-      try {
-        threads.emplace_back(work);
-      } catch (const std::system_error&) {  // the account may have no more threads
-        work();
-      }
-    }
-    examine(own_, 0, parts, most);
-    for (std::thread& thread : threads) thread.join();
+    for (size_t part = 1; part < parts; ++part) shares.emplace_back(controller_, who_, query_);
+    examine_parts(parts, [&](size_t part) {
+      examine(part == 0 ? own_ : shares[part - 1], part, parts, most);
+    });
     for (Share& share : shares) {
       std::move(share.entries.begin(), share.entries.end(), std::back_inserter(own_.entries));
       add_counts(own_.counts, share.counts);

@@ -1,7 +1,10 @@
 #include "server/listed_objects.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -24,6 +27,26 @@ api::JobRow row_for(const control::Controller& controller, const Sight& sight,
   row.reason = api::row_of(shown).reason;
   if (!job::is_final(job.phase)) row.progress = controller.progress_of(job);
   return row;
+}
+
+size_t parts_of_jobs(const control::Controller& controller) {
+  constexpr size_t kMostThreads = 8;
+  const size_t cpus = std::thread::hardware_concurrency();
+  return std::clamp<size_t>(controller.jobs().size() / kJobsOfThread, 1,
+                            std::clamp<size_t>(cpus, 1, kMostThreads));
+}
+
+void examine_parts(size_t parts, const std::function<void(size_t part)>& examine) {
+  std::vector<std::thread> threads;
+  for (size_t part = 1; part < parts; ++part) {
+    try {
+      threads.emplace_back(examine, part);
+    } catch (const std::system_error&) {  // the account may have no more threads
+      examine(part);
+    }
+  }
+  examine(0);
+  for (std::thread& thread : threads) thread.join();
 }
 
 bool leave_off_what_is_too_much(std::vector<const job::Job*>& jobs) {

@@ -1,8 +1,10 @@
-// Objects that are listed like jobs: arrays, sweeps and schedules, each as one row.
+// Objects that are listed like jobs: arrays, sweeps and schedules, each as one row. Also the
+// examination of all jobs by several threads.
 //
 // On the EventLoop's thread.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <vector>
 
@@ -35,5 +37,14 @@ api::JobRow row_for(const sweep::SweepRecord& record, const sweep::SweepSummary&
 api::JobRow row_for(const job::Schedule& schedule);
 /// The row of a job, as the caller may see it, with the progress of its program.
 api::JobRow row_for(const control::Controller& controller, const Sight& sight, const job::Job& job);
+
+/// A thread costs as much as the examination of some hundred jobs.
+inline constexpr size_t kJobsOfThread = 20'000;
+
+/// How many parts (JobTable::each_job_of_part()) the jobs of the server are examined in.
+size_t parts_of_jobs(const control::Controller& controller);
+/// Calls `examine` for each part from 0 on, each on a thread of its own if there are several, and
+/// returns when all parts are examined.
+void examine_parts(size_t parts, const std::function<void(size_t part)>& examine);
 
 }  // namespace muster::server

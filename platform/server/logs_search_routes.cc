@@ -3,6 +3,8 @@
 // Jobs are read one after another, newest first, so a search holds one log open and answers as it
 // goes. What a caller may see is checked again for each job, because a search may last minutes.
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -88,18 +90,60 @@ struct SearchedJobs {
   bool has_more = false;  ///< older jobs are left out
 };
 
+bool is_searched(const job::JobFacts& job, const api::JobFilter& filter, const Sight& sight) {
+  const bool has_log = job.attempt > 0;
+  return has_log && filter.takes(job) && (sight.sees_all() || sight.sees(job));
+}
+
+/// The texts that the filter reads of each job.
+job::FactTexts texts_of_filter(const api::JobQuery& query) {
+  if (!query.text.empty()) return job::FactTexts::kSearched;
+  if (query.prefix) return job::FactTexts::kName;
+  return query.labels.empty() ? job::FactTexts::kNone : job::FactTexts::kLabels;
+}
+
+/// The newest jobs, at most `most`, for a filter that takes few of them.
+std::vector<std::string> searched_of_all(const Controller& controller, const Sight& sight,
+                                         const LogsSearch& search, size_t most) {
+  const size_t parts = parts_of_jobs(controller);
+  std::vector<std::vector<std::string>> found(parts);
+  examine_parts(parts, [&](size_t part) {
+    const Sight sight_of_part = sight;
+    const api::JobFilter filter(search.jobs);
+    controller.jobs().each_job_of_part(true, part, parts, texts_of_filter(search.jobs),
+                                       [&](const job::JobFacts& job) {
+                                         if (is_searched(job, filter, sight_of_part))
+                                           found[part].emplace_back(job.id);
+                                         return found[part].size() < most;
+                                       });
+  });
+  std::vector<std::string> ids;
+  // The last part has the newest jobs.
+  for (auto part = found.rbegin(); part != found.rend(); ++part) {
+    const size_t count = std::min(part->size(), most - ids.size());
+    ids.insert(ids.end(), part->begin(), part->begin() + static_cast<ptrdiff_t>(count));
+  }
+  return ids;
+}
+
 SearchedJobs jobs_to_search(const Controller& controller, const Sight& sight,
                             const LogsSearch& search) {
-  SearchedJobs found;
+  // One more shows whether older jobs are left out.
+  const auto most = static_cast<size_t>(search.most_jobs) + 1;
+  const size_t parts = parts_of_jobs(controller);
   const api::JobFilter filter(search.jobs);
-  const auto most = static_cast<size_t>(search.most_jobs);
-  controller.jobs().each_job(true, std::nullopt, [&](const job::JobFacts& job) {
-    const bool has_log = job.attempt > 0;
-    if (!has_log || !filter.takes(job) || !sight.sees(job)) return true;
-    found.has_more = found.ids.size() == most;
-    if (!found.has_more) found.ids.emplace_back(job.id);
-    return !found.has_more;
-  });
+  SearchedJobs found;
+  size_t left = parts > 1 ? kJobsOfThread : std::numeric_limits<size_t>::max();
+  controller.jobs().each_job(
+      true, std::nullopt,
+      [&](const job::JobFacts& job) {
+        if (is_searched(job, filter, sight)) found.ids.emplace_back(job.id);
+        return found.ids.size() < most && --left > 0;
+      },
+      texts_of_filter(search.jobs));
+  if (left == 0) found.ids = searched_of_all(controller, sight, search, most);
+  found.has_more = found.ids.size() == most;
+  if (found.has_more) found.ids.pop_back();
   return found;
 }
 

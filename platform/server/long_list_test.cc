@@ -1,15 +1,18 @@
 // Listings of more jobs than one thread examines: the same pages as from the plain definition of a
-// query and its order.
+// query and its order. Also the usage of a project, the metrics, and the search in logs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "api/job_query.h"
+#include "api/usage.h"
 #include "base/fake_random.h"
 #include "control/test_logs.h"
 #include "control/test_many_jobs.h"
 #include "server/router.h"
 #include "server/routes.h"
+#include "server/test_metrics_parser.h"
 
 namespace muster::server {
 namespace {
@@ -19,9 +22,11 @@ using JobNames = std::vector<std::string>;
 
 constexpr int kJobs = 50'000;
 
-/// Eve owns few of the jobs.
+constexpr base::Time kBegin{std::chrono::seconds(1'700'000'000)};
+
+/// Eve owns few of the jobs, and alone ran hers.
 Job ended_job(int number) {
-  const base::Time start{std::chrono::seconds(1'700'000'000 + number)};
+  const base::Time start = kBegin + std::chrono::seconds(number);
   Job job{.id = "id" + std::to_string(number),
           .spec = {.name = "job-" + std::to_string(number * 7919 % kJobs),
                    .command = {"train"},
@@ -33,6 +38,10 @@ Job ended_job(int number) {
           .submitted = start};
   if (number % 4 != 0) job.started = start + std::chrono::milliseconds(number * 31 % 977);
   job.ended = start + std::chrono::seconds(10);
+  if (job.owner == "eve") {
+    job.attempt = 1;
+    job.tasks = {{.name = "main", .hostname = "main"}};
+  }
   return job;
 }
 
@@ -41,15 +50,38 @@ class LongList : public testing::Test {
   LongList() {
     EXPECT_TRUE(controller_.recover());
     add_job_list_route(router_, controller_);
+    add_project_routes(router_, controller_);
+    add_logs_search_route(router_, loop_, controller_);
+  }
+
+  http::Response get(const std::string& path, http::Query query) {
+    http::Response answer;
+    router_.handle({.request = {.method = "GET", .path = path, .query = std::move(query)},
+                    .who = access::local_identity("root")},
+                   [&](http::Response given) { answer = std::move(given); });
+    return answer;
+  }
+
+  /// The events of a search in the logs.
+  std::string search(http::Query query) {
+    query["grep"] = "loss";
+    const http::Response answer = get("/v1/log-search", std::move(query));
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    if (answer.stream == nullptr) return "";
+    std::string text;
+    while (text.find("event: end") == std::string::npos) {
+      answer.stream->pull([&](const http::BodyPiece& piece) {
+        if (!piece.is_end()) text += piece.bytes();
+        loop_.stop();
+      });
+      loop_.run();
+    }
+    return text;
   }
 
   api::JobPage page(api::JobQuery query, const std::string& cursor) {
     query.cursor = cursor;
-    http::Response answer;
-    http::Request request{
-        .method = "GET", .path = "/v1/jobs", .query = api::job_query_parameters(query)};
-    router_.handle({.request = std::move(request), .who = access::local_identity("root")},
-                   [&](http::Response given) { answer = std::move(given); });
+    const http::Response answer = get("/v1/jobs", api::job_query_parameters(query));
     auto page = api::job_page_from_json(answer.body);
     EXPECT_TRUE(page) << answer.body;
     return page ? *std::move(page) : api::JobPage{};
@@ -113,6 +145,55 @@ TEST_F(LongList, HasTheSamePagesAsTheDefinitionOfTheQuery) {
     }
     EXPECT_EQ(names, expected) << told;
   }
+}
+
+TEST_F(LongList, HasTheUsageThatItsJobsHaveOneByOne) {
+  const base::Time since = kBegin + std::chrono::seconds(20'000);
+  const base::Time until = since + std::chrono::seconds(15'000);
+  api::UsageSum expected(since, until);
+  for (int number = 0; number < kJobs; ++number) expected.add(job::facts_of(ended_job(number)));
+
+  const http::Response answer = get("/v1/projects/default/usage",
+                                    api::usage_query_parameters({.since = since, .until = until}));
+
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const auto usage = api::usage_from_json(answer.body);
+  const auto by_user = [](std::vector<api::UserUsage> users) {
+    std::sort(users.begin(), users.end(),
+              [](const auto& left, const auto& right) { return left.user < right.user; });
+    return users;
+  };
+  const std::vector<api::UserUsage> users = by_user(usage->users);
+  const std::vector<api::UserUsage> sums = by_user(expected.of("default").users);
+  ASSERT_GE(sums.size(), 2U);
+  ASSERT_EQ(users.size(), sums.size());
+  for (size_t i = 0; i < sums.size(); ++i) {
+    EXPECT_EQ(users[i].user, sums[i].user);
+    EXPECT_EQ(users[i].jobs, sums[i].jobs);
+    EXPECT_EQ(users[i].failed, sums[i].failed);
+    EXPECT_NEAR(users[i].gpu_hours, sums[i].gpu_hours, 1e-6);
+    EXPECT_NEAR(users[i].job_hours, sums[i].job_hours, 1e-6);
+  }
+}
+
+TEST_F(LongList, IsCountedForTheMetrics) {
+  const auto metrics = parse_metrics(server_metrics(controller_, {}, {}, "1"));
+
+  EXPECT_EQ(metrics.fault, "");
+  EXPECT_EQ(metrics.samples.at("muster_jobs{project=default,phase=Failed}"), kJobs / 10);
+  EXPECT_EQ(metrics.samples.at("muster_jobs{project=default,phase=Succeeded}"), kJobs / 10 * 9);
+}
+
+TEST_F(LongList, IsSearchedNewestFirst) {
+  // The newest job of eve.
+  engine_.append({"id49870", 1}, "main", control::frame_of("loss 0.1\n"));
+
+  const std::string all = search({{"owner", "eve"}});
+  const std::string newest = search({{"owner", "eve"}, {"jobs", "1"}});
+
+  EXPECT_NE(all.find(R"({"searched":6,"jobs":6,"older":false})"), std::string::npos) << all;
+  EXPECT_NE(newest.find(R"({"searched":1,"jobs":1,"older":true})"), std::string::npos) << newest;
+  EXPECT_NE(newest.find("loss 0.1"), std::string::npos) << newest;
 }
 
 }  // namespace

@@ -57,9 +57,8 @@ void add_project_routes(Router& router, control::Controller& controller);
 void add_machine_route(Router& router, const job::MachineTypes& types);  ///< cluster_routes.cc
 /// /v1/nodes and below.                                               cluster_routes.cc
 void add_node_routes(Router& router, control::Controller& controller);
-/// /v1/what-if. Simulations run on the background's thread.            cluster_routes.cc
-void add_what_if_route(Router& router, control::Controller& controller,
-                       base::Background& background);
+/// /v1/what-if.                                                       cluster_routes.cc
+void add_what_if_route(Router& router, base::EventLoop& loop, control::Controller& controller);
 /// /v1/login, logout, whoami, /v1/users and /v1/tokens and below.     account_routes.cc
 /// `session_lifetime` is the longest lifetime of a login. Each login reads it anew.
 void add_account_routes(Router& router, control::Accounts& accounts,

@@ -183,7 +183,7 @@ TEST_F(Streams, HideOtherProjectsFromAMember) {
             ErrorCode::kNotFound);
   const api::JobQuery other{.project = "theirs"};
   EXPECT_EQ(client().list(other).error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(client().list()->size(), 1U);
+  EXPECT_EQ(client().list_all({})->size(), 1U);
 }
 
 TEST_F(Streams, EndWhenTheCallerIsNoLongerAllowed) {

@@ -11,10 +11,13 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "api/openapi.h"
 #include "api/routes.h"
 #include "base/descriptors.h"
+#include "server/listed_objects.h"
 #include "server/router.h"
 #include "server/routes.h"
 
@@ -163,20 +166,40 @@ struct ProjectCounts {
   int queue = 0;
 };
 
-std::map<std::string, ProjectCounts> count_jobs(const Controller& controller) {
-  std::map<std::string, ProjectCounts> counts;
-  for (const auto& status : controller.projects().list()) counts[status.project.name];
+using CountsOfProjects = std::map<std::string, ProjectCounts, std::less<>>;
+
+void count_part(const Controller& controller, size_t part, size_t parts, CountsOfProjects& counts) {
   // Consecutive jobs often belong to the same project.
   auto of_project = counts.end();
-  controller.jobs().each_job(false, std::nullopt, [&](const job::JobFacts& job) {
-    if (of_project == counts.end() || of_project->first != job.project) {
-      of_project = counts.try_emplace(std::string(job.project)).first;
+  controller.jobs().each_job_of_part(
+      false, part, parts, job::FactTexts::kNone, [&](const job::JobFacts& job) {
+        if (of_project == counts.end() || of_project->first != job.project) {
+          of_project = counts.find(job.project);
+        }
+        if (of_project == counts.end()) {
+          of_project = counts.try_emplace(std::string(job.project)).first;
+        }
+        ++of_project->second.phases[static_cast<size_t>(job.phase)];
+        if (job.phase == Phase::kQueued && !job.suspended) ++of_project->second.queue;
+        return true;
+      });
+}
+
+CountsOfProjects count_jobs(const Controller& controller) {
+  const size_t parts = parts_of_jobs(controller);
+  std::vector<CountsOfProjects> counts(parts);
+  for (const auto& status : controller.projects().list()) counts[0][status.project.name];
+  examine_parts(parts, [&](size_t part) { count_part(controller, part, parts, counts[part]); });
+  for (size_t part = 1; part < parts; ++part) {
+    for (const auto& [project, more] : counts[part]) {
+      ProjectCounts& sum = counts[0][project];
+      for (size_t phase = 0; phase < more.phases.size(); ++phase) {
+        sum.phases[phase] += more.phases[phase];
+      }
+      sum.queue += more.queue;
     }
-    ++of_project->second.phases[static_cast<size_t>(job.phase)];
-    if (job.phase == Phase::kQueued && !job.suspended) ++of_project->second.queue;
-    return true;
-  });
-  return counts;
+  }
+  return std::move(counts[0]);
 }
 
 void write_jobs(MetricsText& text, const Controller& controller) {

@@ -29,13 +29,16 @@ Result<store::Contents> NotifyingStore::load_packed() {
 Result<void> NotifyingStore::commit(const store::Batch& batch) {
   const std::vector<Told> told = notifiable_events(batch);
   std::vector<job::Delivery> deliveries;
+  notify::DraftCounts drafted;
   for (const Told& each : told) {
-    for (job::Delivery& draft : notifications_.draft(*each.job, each.happening)) {
+    for (job::Delivery& draft : notifications_.draft(*each.job, each.happening, drafted)) {
       deliveries.push_back(std::move(draft));
     }
   }
   for (const job::ObjectEnd& end : batch.ends) {
-    for (job::Delivery& draft : notifications_.draft(end)) deliveries.push_back(std::move(draft));
+    for (job::Delivery& draft : notifications_.draft(end, drafted)) {
+      deliveries.push_back(std::move(draft));
+    }
   }
   MUSTER_CHECK(commit_with(batch, deliveries));
   remember(batch);
