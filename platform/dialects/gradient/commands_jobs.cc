@@ -179,9 +179,9 @@ Result<job::Job> start(cli::Connection& connection, const std::string& id) {
   return job && job::is_final(job->phase) ? Result<job::Job>(experiment_has_ended(*job)) : started;
 }
 
-/// Kills the tasks, and waits until all have ended.
-Result<void> end_now(cli::Connection& connection, const std::string& id) {
-  const auto stopped = connection.call([&](api::Client& client) { return client.stop(id, true); });
+/// Stops the tasks, which have the job's grace period to end, and waits until all have ended.
+Result<void> stop_and_wait(cli::Connection& connection, const std::string& id) {
+  const auto stopped = connection.call([&](api::Client& client) { return client.stop(id, false); });
   if (!stopped) return stopped.error();
   if (job::is_final(stopped->phase)) return {};
   // Only the end of the logs matters here, not their content.
@@ -195,7 +195,7 @@ Result<void> end_now(cli::Connection& connection, const std::string& id) {
 
 /// By ID, because another job may get the name in between.
 Result<void> end_and_remove(cli::Connection& connection, const job::Job& job) {
-  if (!job::is_final(job.phase)) MUSTER_CHECK(end_now(connection, job.id));
+  if (!job::is_final(job.phase)) MUSTER_CHECK(stop_and_wait(connection, job.id));
   return connection.call([&](api::Client& client) { return client.remove(job.id); });
 }
 

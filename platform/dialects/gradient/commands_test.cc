@@ -192,6 +192,13 @@ TEST_F(GradientCli, DeletesEndedAndRunningExperiments) {
   EXPECT_EQ(gradient({"experiments", "list"}).out, "No data found\n");
 }
 
+TEST_F(GradientCli, DeleteGivesTheTasksTimeToEnd) {
+  serve({.jobs = {job_at(1, "b", Phase::kRunning)}});
+  EXPECT_EQ(gradient({"experiments", "delete", "--id", "b"}).code, 0);
+  EXPECT_EQ(count_of("POST /v1/jobs/eb/stop"), 1);
+  EXPECT_EQ(count_of("POST /v1/jobs/eb/stop now"), 0);
+}
+
 TEST_F(GradientCli, DeleteSucceedsIfAnotherClientDeletesTheExperimentAtTheSameTime) {
   for (const char* moment :
        {"POST /v1/jobs/eb/stop", "GET /v1/jobs/eb/logs", "DELETE /v1/jobs/eb"}) {

@@ -67,6 +67,12 @@ std::string below_workspace(const std::string& path) {
   return absolute;
 }
 
+/// The folder of --artifactDirectory in its normal form, without a '/' at its end.
+std::string artifact_folder(const cli::FlagReader& reader) {
+  const std::string folder = reader.text("--artifactDirectory", kArtifacts);
+  return folder.starts_with('/') ? below_workspace(folder) : folder;
+}
+
 /// The n-th value of a flag such as "--datasetAwsEndpoint"; "" if there is none.
 std::string nth(const std::vector<std::string>& values, size_t index) {
   if (index >= values.size() || values[index] == kNone) return "";
@@ -169,6 +175,9 @@ bool is_placeholder(std::string_view flag, const std::vector<std::string>& value
 /// Why a flag has no effect here; empty: it has an effect.
 std::string why_nothing(std::string_view flag) {
   if (flag == "--vpc") return "has no effect";
+  if (flag == "--isPreemptible") {
+    return "has no effect: every experiment may run over its project's quota, and may be evicted";
+  }
   if (flag == "--clusterId")
     return "has no effect: the current server decides where the experiment runs";
   if (flag == "--ports") return "is stored with the experiment, but opens no port";
@@ -225,7 +234,7 @@ void read_places(cli::FlagReader& reader, Experiment& experiment) {
   read_workspace(reader, experiment);
   job::JobSpec& spec = experiment.spec;
   spec.folder = below_workspace(reader.text("--workingDirectory"));
-  const std::string artifacts = reader.text("--artifactDirectory", kArtifacts);
+  const std::string artifacts = artifact_folder(reader);
   if (!artifacts.starts_with('/')) {
     reader.fault("--artifactDirectory", "'" + artifacts + "' is not an absolute path");
   }
@@ -264,7 +273,7 @@ void read_model(cli::FlagReader& reader, Experiment& experiment) {
   // By default, a single node stores its model among its artifacts.
   const bool is_single = experiment.type == Experiment::Type::kSingle;
   if (is_single && reader.has("--artifactDirectory")) {
-    experiment.spec.environment.emplace("PS_MODEL_PATH", reader.text("--artifactDirectory"));
+    experiment.spec.environment.emplace("PS_MODEL_PATH", artifact_folder(reader));
   }
 }
 

@@ -265,6 +265,9 @@ TEST(Experiment, ArtifactsAreCollectedFromTheFolderOfTheFlag) {
   EXPECT_EQ(experiment.spec.volumes.at(2),
             (job::Volume{.kind = job::Volume::Kind::kArtifacts, .source = "", .target = "/out"}));
   EXPECT_EQ(experiment.spec.environment.at("PS_MODEL_PATH"), "/out");
+  const Experiment with_slash = accepted(single({"--artifactDirectory", "/artifacts//x/"}));
+  EXPECT_EQ(with_slash.spec.volumes.at(2).target, "/artifacts/x");
+  EXPECT_EQ(with_slash.spec.environment.at("PS_MODEL_PATH"), "/artifacts/x");
   expect_refused({{single({"--artifactDirectory", "out"}),
                    "--artifactDirectory: 'out' is not an absolute path"}});
 }
@@ -346,9 +349,15 @@ TEST(Experiment, AModelPathRequiresItsType) {
                    "well."}});
 }
 
-TEST(Experiment, IsPreemptibleReachesTheScheduler) {
-  EXPECT_EQ(accepted(single()).spec.scheduling.preemptible, std::nullopt);
-  EXPECT_EQ(accepted(single({"--isPreemptible"})).spec.scheduling.preemptible, true);
+TEST(Experiment, IsPreemptibleWithAndWithoutTheFlag) {
+  const Experiment plain = accepted(single());
+  EXPECT_TRUE(job::is_preemptible(plain.spec.scheduling));
+  EXPECT_EQ(plain.notes, Words{});
+  const Experiment flagged = accepted(single({"--isPreemptible"}));
+  EXPECT_TRUE(job::is_preemptible(flagged.spec.scheduling));
+  EXPECT_EQ(flagged.notes,
+            Words{"--isPreemptible has no effect: every experiment may run over its project's "
+                  "quota, and may be evicted"});
 }
 
 TEST(Experiment, BelongsToTheProjectInUseUnlessAnotherIsGiven) {

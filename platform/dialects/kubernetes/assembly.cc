@@ -71,6 +71,7 @@ Metadata read_metadata(Map& document, const Wish& wish) {
         metadata.queue_place = {labels->place().path + "." + key, labels->place().line};
       } else if (key == "kueue.x-k8s.io/priority-class") {
         metadata.priority_class = value;
+        metadata.priority_place = {labels->place().path + "." + key, labels->place().line};
       } else {
         metadata.labels[key] = value;
       }
@@ -91,6 +92,24 @@ Metadata read_metadata(Map& document, const Wish& wish) {
   return metadata;
 }
 
+namespace {
+
+/// Of Kueue's label. As the priority class of pods, the API server would refuse the name.
+void use_workload_priority(const std::string& name, const Place& place, Draft& draft,
+                           Findings& findings) {
+  if (const auto purpose = job::purpose_of(name)) {
+    draft.spec.scheduling.purpose = *purpose;
+    return;
+  }
+  add_warning(place,
+              "'" + name +
+                  "' names a WorkloadPriorityClass of Kueue, which Muster does not read; set the "
+                  "priority with --set scheduling.priority=N",
+              findings);
+}
+
+}  // namespace
+
 Draft begin_draft(const Metadata& metadata, const Wish& wish, const Node& document) {
   Draft draft{.spec = wish.defaults, .files = {}, .origins = {}, .place = document.place()};
   draft.spec.name = metadata.name;
@@ -103,8 +122,8 @@ Draft begin_draft(const Metadata& metadata, const Wish& wish, const Node& docume
     use_queue(metadata.queue, metadata.queue_place, draft, document.findings());
   }
   if (!metadata.priority_class.empty()) {
-    use_priority_class(metadata.priority_class, metadata.labels_place, wish, draft,
-                       document.findings());
+    use_workload_priority(metadata.priority_class, metadata.priority_place, draft,
+                          document.findings());
   }
   return draft;
 }
@@ -255,8 +274,18 @@ class RoleAdding {
     for (const char* const shell : {"sh -c ", "bash -c ", "/bin/sh -c ", "/bin/bash -c "}) {
       if (text.starts_with(shell)) text.erase(0, std::string(shell).size());
     }
-    return text == "sleep infinity" || text == "sleep inf" || text == "tail -f /dev/null" ||
-           text.starts_with("sleep ");
+    const std::string_view command = base::trimmed(text);
+    if (command == "tail -f /dev/null") return true;
+    constexpr std::string_view kSleep = "sleep ";
+    return command.starts_with(kSleep) && is_duration(base::trimmed(command.substr(kSleep.size())));
+  }
+
+  /// One argument of sleep: "30", "1.5h" or "infinity". Commands may follow a sleep: "5; ./serve".
+  static bool is_duration(std::string_view text) {
+    if (text == "infinity" || text == "inf") return true;
+    const size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
+    const std::string_view unit = text.substr(digits);
+    return digits > 0 && (unit.empty() || unit == "s" || unit == "m" || unit == "h" || unit == "d");
   }
 
   void add_other(const OtherRole& other) {

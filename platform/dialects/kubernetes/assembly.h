@@ -38,15 +38,16 @@ struct Wish {
 struct Metadata {
   std::string name;
   Place name_place;
-  std::string file_name;  ///< the file's own, after which its pods are called
+  std::string file_name;  ///< the file's own, after which its pods are called; empty: none
   std::string space;      ///< its namespace
   std::map<std::string, std::string> labels;
   std::map<std::string, std::string> annotations;
   Place labels_place;
   Place annotations_place;
-  std::string queue;  ///< of Kueue
-  std::string priority_class;
+  std::string queue;           ///< of Kueue
+  std::string priority_class;  ///< of Kueue: a WorkloadPriorityClass
   Place queue_place;
+  Place priority_place;
 };
 
 /// Reads `metadata` of a document.
@@ -87,9 +88,10 @@ void use_queue(const std::string& queue, const Place& place, Draft& draft, Findi
 
 /// Replaces the host names of pods by those of tasks in the commands and variables of the spec.
 /// `hosts`: "train-0" -> "train-master". A name may be followed by the domain of its Service, of which
-/// `domain` is the first part; `needs_domain`: it must be.
-void replace_hosts(const std::map<std::string, std::string>& hosts, const std::string& domain,
-                   const std::string& space, bool needs_domain, job::JobSpec& spec);
+/// `domain` is the first part; `needs_domain`: it must be. Without a name of the file's own
+/// (generateName), nothing is replaced: the file cannot contain names of its pods.
+void replace_hosts(const std::map<std::string, std::string>& hosts, const Metadata& metadata,
+                   const std::string& domain, bool needs_domain, job::JobSpec& spec);
 
 /// Replaces a text in the commands and variables of the spec.
 void replace_everywhere(const std::string& text, const std::string& by, job::JobSpec& spec);

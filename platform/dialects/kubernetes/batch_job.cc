@@ -190,15 +190,14 @@ void read_success_policy(const std::optional<Node>& node, Draft& draft) {
 
 /// The pods of an Indexed Job have the names JOB-0, JOB-1 ... in the domain of their Service.
 void rename_hosts(const Metadata& metadata, const std::string& subdomain, Draft& draft) {
-  const bool has_names = !subdomain.empty() && !metadata.file_name.empty();
-  if (!has_names || draft.spec.kind == job::Kind::kSingle) return;
+  if (subdomain.empty() || draft.spec.kind == job::Kind::kSingle) return;
   std::map<std::string, std::string> hosts{
       {metadata.file_name + "-0", draft.spec.name + "-master"}};
   for (int i = 0; i < draft.spec.workers; ++i) {
     hosts[metadata.file_name + "-" + std::to_string(i + 1)] =
         draft.spec.name + "-worker-" + std::to_string(i);
   }
-  replace_hosts(hosts, subdomain, metadata.space, true, draft.spec);
+  replace_hosts(hosts, metadata, subdomain, true, draft.spec);
 }
 
 }  // namespace

@@ -65,7 +65,10 @@ void read_template_metadata(Map& job, const Wish& wish, Metadata& metadata) {
     metadata.queue = own.queue;
     metadata.queue_place = own.queue_place;
   }
-  if (!own.priority_class.empty()) metadata.priority_class = own.priority_class;
+  if (!own.priority_class.empty()) {
+    metadata.priority_class = own.priority_class;
+    metadata.priority_place = own.priority_place;
+  }
 }
 
 }  // namespace

@@ -103,9 +103,12 @@ class HostReplacing {
 
 }  // namespace
 
-void replace_hosts(const std::map<std::string, std::string>& hosts, const std::string& domain,
-                   const std::string& space, bool needs_domain, job::JobSpec& spec) {
-  const HostReplacing replacing(hosts, domain, space, needs_domain);
+void replace_hosts(const std::map<std::string, std::string>& hosts, const Metadata& metadata,
+                   const std::string& domain, bool needs_domain, job::JobSpec& spec) {
+  // Without a name, the keys of `hosts` are bare endings such as "-launcher", which is also a flag of
+  // mpirun.
+  if (metadata.file_name.empty()) return;
+  const HostReplacing replacing(hosts, domain, metadata.space, needs_domain);
   change_texts(spec, [&](std::string& text) { replacing.replace_in(text); });
 }
 

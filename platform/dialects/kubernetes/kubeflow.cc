@@ -262,7 +262,7 @@ Draft read_mpi_job(Map& document, const Surroundings& surroundings, const Wish& 
     const std::string number = std::to_string(i);
     hosts[metadata.file_name + "-worker-" + number] = draft.spec.name + "-worker-" + number;
   }
-  replace_hosts(hosts, metadata.file_name, metadata.space, false, draft.spec);
+  replace_hosts(hosts, metadata, metadata.file_name, false, draft.spec);
   replace_everywhere("/etc/mpi/hostfile", "/generated/hostfile", draft.spec);
   replace_everywhere("/etc/mpi/discover_hosts.sh", "/generated/discover_hosts.sh", draft.spec);
   return draft;
@@ -437,7 +437,7 @@ Draft read_pytorch_job(Map& document, const Surroundings& surroundings, const Wi
     hosts[metadata.file_name + "-worker-" + std::to_string(i + first)] =
         draft.spec.name + "-worker-" + std::to_string(i);
   }
-  replace_hosts(hosts, "", metadata.space, false, draft.spec);
+  replace_hosts(hosts, metadata, "", false, draft.spec);
   return draft;
 }
 
@@ -549,7 +549,7 @@ Draft read_tf_job(Map& document, const Surroundings& surroundings, const Wish& w
   use_success_policy(success, draft);
   use_restart_policies(all, policy, "Never", draft);
   add_tensorflow_roles(roles, wish, draft, findings);
-  replace_hosts(tensorflow_hosts(metadata.file_name, roles, job), "", metadata.space, false, job);
+  replace_hosts(tensorflow_hosts(metadata.file_name, roles, job), metadata, "", false, job);
   return draft;
 }
 

@@ -103,6 +103,17 @@ TEST(MpiJobFile, KeepsTheWorkersOwnCommandUnlessItIsSshd) {
            {"args: [/usr/sbin/sshd, -De, -f, x]", {}, {}},
            {"command: [sleep, infinity]", {}, {}},
            {"command: [bash, -c, sleep infinity]", {}, {}},
+           {"command: [sh, -c, \"sleep infinity\\n\"]", {}, {}},
+           {"command: [sleep, 1.5h]", {}, {}},
+           {"command: [sleep, inf]", {}, {}},
+           {"command: [sleep, '30']", {}, {}},
+           {"command: [sh, -c, sleep 365d]", {}, {}},
+           {"command: [sh, -c, sleep 5; exec ./serve]", {"sh", "-c", "sleep 5; exec ./serve"}, {}},
+           {"command: [sh, -c, sleep 5 && ./serve]", {"sh", "-c", "sleep 5 && ./serve"}, {}},
+           {"command: [sh, -c, sleep $DELAY]", {"sh", "-c", "sleep $DELAY"}, {}},
+           {"command: [bash, -c, 'sleep 10; prep; /usr/sbin/sshd -De']",
+            {},
+            {container + ".command: is not run: Muster starts the sshd of the workers itself"}},
            {"command: [./serve], args: [-v]", {"./serve", "-v"}, {}},
            {"command: [bash, -c, 'prepare && /usr/sbin/sshd -De']",
             {},
@@ -137,6 +148,14 @@ TEST(MpiJobFile, IsKnownByTheNameOfItsJob) {
   const TranslatedFile file = translated_with({.name = "tau"}, text);
   ASSERT_EQ(file.faults, Lines{});
   EXPECT_EQ(file.jobs[0].spec.command.back(), "tau-worker-0,pi-worker-9");
+}
+
+TEST(MpiJobFile, WithAGeneratedNameKeepsTheFlagsOfItsLauncher) {
+  std::string text = mpi_job(
+      "", replicas("Launcher", "", "image: 'mpi:1', command: [mpirun, -launcher, ssh, ./pi]"),
+      kWorkers);
+  text.replace(text.find("{name: pi}"), 10, "{generateName: pi-}");
+  EXPECT_EQ(spec_of(text).command, (Lines{"mpirun", "-launcher", "ssh", "./pi"}));
 }
 
 TEST(MpiJobFile, GivesTheLauncherItsOwnSettings) {

@@ -104,6 +104,26 @@ TEST(KubernetesFile, HasItsMetadataAsLabelsAndAnnotations) {
              "which --set project=NAME chooses"}));
 }
 
+TEST(KubernetesFile, HasThePriorityOfKueueOnlyIfMusterHasIt) {
+  const auto with_class = [](const std::string& name) {
+    std::string text = kJob;
+    text.replace(text.find("{name: train}"), 13,
+                 "{name: train, labels: {kueue.x-k8s.io/priority-class: " + name + "}}");
+    return translated_with({.on_kubernetes = true}, text);
+  };
+  const TranslatedFile known = with_class("inference");
+  ASSERT_EQ(known.faults, Lines{});
+  EXPECT_EQ(known.warnings, Lines{});
+  EXPECT_EQ(known.jobs[0].spec.scheduling.purpose, job::Purpose::kInference);
+  const TranslatedFile other = with_class("production");
+  ASSERT_EQ(other.faults, Lines{});
+  EXPECT_EQ(other.jobs[0].spec.kubernetes.priority_class, "");
+  EXPECT_EQ(other.warnings,
+            (Lines{"metadata.labels.kueue.x-k8s.io/priority-class: 'production' names a "
+                   "WorkloadPriorityClass of Kueue, which Muster does not read; set the priority "
+                   "with --set scheduling.priority=N"}));
+}
+
 TEST(KubernetesFile, IsChangedByFlags) {
   const TranslatedFile file = translated_with(
       {.name = "second", .settings = {"project=lab", "environment.LR=1", "scheduling.retries=0"}},

@@ -239,6 +239,9 @@ class EnvironmentReading {
       value = value_of_config(*config, context_.config_maps);
     } else if (const auto secret = map.take("secretKeyRef")) {
       const auto reference = read_reference(*secret);
+      if (reference && reference->optional) {
+        secret->warning("optional has no effect: the secret must exist");
+      }
       if (reference) variable.secret = secret_name(reference->name, reference->key);
     }
     map.end();

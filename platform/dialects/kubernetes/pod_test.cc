@@ -131,6 +131,15 @@ TEST(KubernetesPod, WarnsOfFieldsThatAreIgnored) {
           kContainer + ".livenessProbe: has no effect: a task that hangs is not restarted"}));
 }
 
+TEST(KubernetesPod, NeedsItsOptionalSecrets) {
+  EXPECT_EQ(warnings_with({"env: [{name: T, valueFrom: {secretKeyRef: {name: hf, key: token, "
+                           "optional: true}}}, {name: U, valueFrom: {secretKeyRef: {name: hf, key: "
+                           "user, optional: false}}}]"},
+                          {}),
+            (Lines{kContainer + ".env[0].valueFrom.secretKeyRef: optional has no effect: the "
+                                "secret must exist"}));
+}
+
 TEST(KubernetesPod, HasTheOptionsOfACluster) {
   const TranslatedFile file = translated_with(
       {.on_kubernetes = true},

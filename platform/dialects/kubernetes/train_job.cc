@@ -466,7 +466,7 @@ void add_torch_job(const Runtime& runtime, const Wish& wish, const Metadata& met
     hosts[metadata.file_name + "-node-0-" + std::to_string(i + 1)] =
         spec.name + "-worker-" + std::to_string(i);
   }
-  replace_hosts(hosts, metadata.file_name, metadata.space, true, spec);
+  replace_hosts(hosts, metadata, metadata.file_name, true, spec);
 }
 
 void add_mpi_job(const Runtime& runtime, const Wish& wish, const Metadata& metadata,
@@ -488,7 +488,7 @@ void add_mpi_job(const Runtime& runtime, const Wish& wish, const Metadata& metad
     const std::string number = std::to_string(i);
     hosts[metadata.file_name + "-node-0-" + number] = spec.name + "-worker-" + number;
   }
-  replace_hosts(hosts, metadata.file_name, metadata.space, true, spec);
+  replace_hosts(hosts, metadata, metadata.file_name, true, spec);
   replace_everywhere("/etc/mpi/hostfile", "/generated/hostfile", spec);
 }
 

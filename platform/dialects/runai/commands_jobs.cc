@@ -7,6 +7,7 @@
 #include <iterator>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -108,11 +109,20 @@ namespace {
 
 using base::ErrorCode;
 
+/// The names of the command line. The first word may be the kind of object, as in `delete job dist` and
+/// `delete job -A`. Alone, it is a name.
+std::span<const std::string> names_of(const Invocation& invocation) {
+  const std::span<const std::string> names = invocation.arguments.names;
+  const bool names_the_kind = !names.empty() && (names.front() == "job" || names.front() == "jobs");
+  const bool has_more = names.size() > 1 || invocation.reader.has("--all");
+  return names_the_kind && has_more ? names.subspan(1) : names;
+}
+
 /// Reports a fault if the command line has neither names nor --all, or both.
 void check_names(Invocation& invocation) {
   if (!invocation.reader.ok()) return;
   const bool all = invocation.reader.has("--all");
-  const bool named = !invocation.arguments.names.empty();
+  const bool named = !names_of(invocation).empty();
   if (!all && !named)
     invocation.reader.fault("", "the name of a job is missing; --all selects all jobs");
   if (all && named) invocation.reader.fault("--all", "cannot be used with the names of jobs");
@@ -132,7 +142,7 @@ struct Target {
 std::vector<Target> named_targets(const Invocation& invocation) {
   std::vector<Target> targets;
   std::set<std::string> seen;
-  for (const std::string& name : invocation.arguments.names) {
+  for (const std::string& name : names_of(invocation)) {
     if (seen.insert(name).second) targets.push_back({.name = name, .key = name, .object = {}});
   }
   return targets;

@@ -23,7 +23,10 @@ using base::Error;
 using base::ErrorCode;
 
 /// The number of attempts, if other clients take the chosen numbers first.
-constexpr int kMostTries = 100;
+constexpr size_t kMostTries = 100;
+/// The number of refusals of names that the list does not show. After more, the conflict has another
+/// cause, such as a project that accepts no jobs.
+constexpr ptrdiff_t kMostHidden = 10;
 
 Result<job::Job> submit_as(cli::Connection& connection, const job::JobSpec& spec,
                            const std::string& name) {
@@ -54,21 +57,25 @@ Result<job::Job> submit_named(cli::Connection& connection, const job::JobSpec& s
                        "')"};
 }
 
-/// The numbers of jobs named PREFIX-NUMBER.
+/// The numbers of the jobs, arrays, sweeps and schedules named PREFIX-NUMBER.
 Result<std::set<int>> numbers_taken(cli::Connection& connection, const std::string& project,
                                     const std::string& prefix) {
-  api::JobQuery query;
-  query.project = project;
-  query.prefix = prefix + "-";
-  MUSTER_TRY(const std::vector<job::Job> jobs,
-             connection.call([&](api::Client& client) { return client.list_all(query); }));
+  api::JobQuery query{.project = project,
+                      .prefix = prefix + "-",
+                      .order = api::JobQuery::Order::kByName,
+                      .limit = api::kMostJobs};
   std::set<int> taken;
-  for (const job::Job& job : jobs) {
-    if (!job.spec.name.starts_with(*query.prefix)) continue;
-    const auto number =
-        base::number_of<int>(std::string_view(job.spec.name).substr(query.prefix->size()));
-    if (number) taken.insert(*number);
-  }
+  do {
+    MUSTER_TRY(const api::RowPage page,
+               connection.call([&](api::Client& client) { return client.list_rows(query); }));
+    for (const api::JobRow& row : page.rows) {
+      if (!row.name.starts_with(*query.prefix)) continue;
+      const auto number =
+          base::number_of<int>(std::string_view(row.name).substr(query.prefix->size()));
+      if (number) taken.insert(*number);
+    }
+    query.cursor = page.next;
+  } while (!query.cursor.empty());
   return taken;
 }
 
@@ -78,18 +85,21 @@ int smallest_free(const std::set<int>& taken) {
   return number;
 }
 
-/// Chooses an unused number and submits. If another client took the number first, tries again.
+/// Chooses an unused number and submits. Tries the next number if another client took this one first,
+/// or if an object that the list does not show has the name.
 Result<job::Job> submit_numbered(cli::Connection& connection, const job::JobSpec& spec,
                                  const std::string& prefix) {
-  int last = -1;
-  for (int tries = 0;; ++tries) {
-    MUSTER_TRY(const std::set<int> taken, numbers_taken(connection, spec.project, prefix));
+  std::set<int> refused;
+  while (true) {
+    MUSTER_TRY(std::set<int> taken, numbers_taken(connection, spec.project, prefix));
+    const auto hidden = std::count_if(refused.begin(), refused.end(),
+                                      [&](int number) { return !taken.contains(number); });
+    taken.insert(refused.begin(), refused.end());
     const int number = smallest_free(taken);
     auto job = submit_as(connection, spec, prefix + "-" + std::to_string(number));
     const bool may_be_taken = !job && job.error().code == ErrorCode::kConflict;
-    // Refused again although the name is unused: the error has another cause.
-    if (!may_be_taken || number == last || tries == kMostTries) return job;
-    last = number;
+    if (!may_be_taken || hidden == kMostHidden || refused.size() == kMostTries) return job;
+    refused.insert(number);
   }
 }
 
@@ -133,7 +143,8 @@ Result<Submission> read(Invocation& invocation) {
   }
   if (!has_kind) return usage_error_of(invocation);
   Submission submission =
-      read_submission(invocation.arguments, invocation.reader, invocation.caller, invocation.words);
+      read_submission(invocation.arguments, invocation.reader, invocation.caller, invocation.words,
+                      cli::is_for_kubernetes(invocation.hooks, invocation.caller));
   if (!invocation.reader.ok()) return usage_error_of(invocation);
   return submission;
 }

@@ -180,6 +180,27 @@ TEST_F(RunAi, DeleteWaitsUntilAJobHasEnded) {
   EXPECT_EQ(runai({"delete", "-A", "b"}).code, 2);
 }
 
+TEST_F(RunAi, DeleteTakesTheWordJobBeforeNames) {
+  serve_jobs({mpi_job("a", 1), mpi_job("b", 1), mpi_job("c", 1), mpi_job("job", 1)});
+
+  const cli::Outcome named = runai({"delete", "job", "a", "b"});
+  EXPECT_EQ(named.code, 0) << named.err;
+  EXPECT_EQ(named.out, "Job a deleted successfully.\nJob b deleted successfully.\n");
+  EXPECT_EQ(runai({"delete", "job"}).out, "Job job deleted successfully.\n");
+  EXPECT_EQ(runai({"list", "-o", "names"}).out, "c\n");
+  EXPECT_EQ(runai({"delete", "job", "-A"}).out, "Job c deleted successfully.\n");
+  EXPECT_EQ(runai({"delete", "job"}).code, 3);
+  EXPECT_EQ(runai({"delete", "jobs", "c", "-A"}).code, 2);
+}
+
+TEST_F(RunAi, SuspendAndResumeTakeTheWordJobBeforeNames) {
+  serve_jobs({mpi_job("a", 1), mpi_job("job", 1)});
+
+  EXPECT_EQ(runai({"suspend", "job", "a"}).out, "Job a suspended successfully.\n");
+  EXPECT_EQ(runai({"resume", "job", "-A"}).out, "Job a resumed successfully.\n");
+  EXPECT_EQ(runai({"suspend", "job"}).out, "Job job suspended successfully.\n");
+}
+
 job::Array array_of(const std::string& name) {
   return {.id = "array-" + name, .spec = {.name = name, .project = "team-a"}, .submitted = kNow};
 }

@@ -155,6 +155,24 @@ void read_rights(cli::FlagReader& reader, job::ContainerSpec& container) {
   container.capabilities = job::capabilities_of(names);
 }
 
+/// --run-as-user, or --run-as-uid with --run-as-gid.
+void read_user(cli::FlagReader& reader, const cli::Caller& caller, job::JobSpec& spec) {
+  const bool has_uid = reader.has("--run-as-uid");
+  const bool has_gid = reader.has("--run-as-gid");
+  const int uid = reader.number_between("--run-as-uid", 0, 0);
+  const int gid = reader.number_between("--run-as-gid", 0, 0);
+  if (reader.has("--run-as-user")) {
+    spec.user = std::to_string(caller.user) + ":" + std::to_string(caller.group);
+    for (const char* const flag : {"--run-as-uid", "--run-as-gid"}) {
+      if (reader.has(flag)) reader.fault(flag, "cannot be used with --run-as-user; give only one");
+    }
+    return;
+  }
+  if (has_gid && !has_uid) reader.fault("--run-as-gid", "requires --run-as-uid");
+  if (!has_uid || reader.is_at_fault("--run-as-uid")) return;
+  spec.user = std::to_string(uid) + (has_gid ? ":" + std::to_string(gid) : "");
+}
+
 }  // namespace
 
 void read_container(cli::FlagReader& reader, const cli::Caller& caller, job::JobSpec& spec) {
@@ -163,9 +181,7 @@ void read_container(cli::FlagReader& reader, const cli::Caller& caller, job::Job
   read_pull_policy(reader, container.pull);
   read_rights(reader, container);
   if (reader.has("--large-shm")) container.shm_bytes = kLargeShm;
-  if (reader.has("--run-as-user")) {
-    spec.user = std::to_string(caller.user) + ":" + std::to_string(caller.group);
-  }
+  read_user(reader, caller, spec);
 }
 
 namespace {

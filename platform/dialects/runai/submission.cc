@@ -23,6 +23,12 @@ namespace muster::dialects::runai {
 namespace {
 
 constexpr int kUsualRetries = 6;
+constexpr const char* kGiveACount = "write NAME=N";
+
+const KnownKeys& keys_of_tolerations() {
+  static const KnownKeys keys{.with_value = {"operator", "key", "value", "effect", "seconds"}};
+  return keys;
+}
 
 job::Kind kind_of(const Words& path) {
   if (path.front() == "submit") return job::Kind::kSingle;
@@ -46,8 +52,7 @@ std::string workload_of(job::Kind kind) {
 }
 
 /// The name that was used of a flag that also has a deprecated name.
-std::string name_used(const std::string& flag, const std::string& deprecated,
-                      const cli::FlagReader& reader) {
+const char* name_used(const char* flag, const char* deprecated, const cli::FlagReader& reader) {
   return reader.has(deprecated) && !reader.has(flag) ? deprecated : flag;
 }
 
@@ -155,11 +160,12 @@ void read_purpose(cli::FlagReader& reader, Submission& result) {
     reader.fault("--inference", "cannot be used with --interactive");
   }
   if (!reader.has("--preemptible")) return;
-  if (is_interactive) scheduling.preemptible = true;
+  // A training job is preemptible anyway.
+  const bool has_effect = scheduling.purpose != job::Purpose::kTrain;
+  if (has_effect) scheduling.preemptible = true;
   result.notes.emplace_back(
-      is_interactive
-          ? "--preemptible: the job may be evicted when other jobs need its resources"
-          : "--preemptible: has no effect: only interactive jobs are not preemptible by default");
+      has_effect ? "--preemptible: the job may be evicted when other jobs need its resources"
+                 : "--preemptible: has no effect: training jobs are always preemptible");
 }
 
 /// "topology.kubernetes.io/zone" -> "zone", a level of Muster's topology.
@@ -174,6 +180,29 @@ void read_placement(cli::FlagReader& reader, job::Scheduling& scheduling) {
   }
   scheduling.preferred_topology = level_of(reader.text("--preferred-pod-topology-key"));
   scheduling.required_topology = level_of(reader.text("--required-pod-topology-key"));
+}
+
+/// "operator=Exists,key=gpu,effect=NoSchedule": "gpu:NoSchedule". Faults of the flag were reported.
+std::string toleration_in(const KeyValues& values) {
+  const std::string key = value_of(values, "key");
+  if (key.empty()) return "*";
+  const std::string effect = value_of(values, "effect");
+  const bool takes_every_value = value_of(values, "operator") == "Exists";
+  return key + (takes_every_value ? "" : "=" + value_of(values, "value")) +
+         (effect.empty() ? "" : ":" + effect);
+}
+
+void read_cluster_options(cli::FlagReader& reader, job::KubernetesSpec& options) {
+  // Values at fault were reported by notes_of_idle_flags().
+  if (!reader.is_at_fault("--toleration")) {
+    for (const std::string& text : reader.texts("--toleration")) {
+      options.tolerations.push_back(
+          toleration_in(read_key_values("--toleration", text, keys_of_tolerations(), reader)));
+    }
+  }
+  if (!reader.is_at_fault("--extended-resource")) {
+    options.devices = read_pairs("--extended-resource", kGiveACount, reader);
+  }
 }
 
 void read_git_sync(cli::FlagReader& reader, Submission& result) {
@@ -253,7 +282,8 @@ std::string command_line_of(const std::vector<std::string>& words) {
 }
 
 Submission read_submission(const cli::Arguments& arguments, cli::FlagReader& reader,
-                           const cli::Caller& caller, const std::vector<std::string>& words) {
+                           const cli::Caller& caller, const std::vector<std::string>& words,
+                           bool on_kubernetes) {
   Submission result;
   job::JobSpec& spec = result.spec;
   spec.kind = kind_of(arguments.path);
@@ -268,7 +298,7 @@ Submission read_submission(const cli::Arguments& arguments, cli::FlagReader& rea
   spec.terminal = result.attach || reader.has("--tty");
   spec.keep_for = keep_for_of(reader);
   result.dry_run = reader.has("--dry-run");
-  result.notes = notes_of_idle_flags(reader);
+  result.notes = notes_of_idle_flags(reader, on_kubernetes);
   refuse_unserved_flags(reader);
   read_name(arguments, reader, result);
   read_program(arguments, reader, spec);
@@ -285,11 +315,13 @@ Submission read_submission(const cli::Arguments& arguments, cli::FlagReader& rea
   read_workers(reader, arguments.path, spec);
   read_master(reader, spec);
   read_git_sync(reader, result);
-  const std::vector<AskedVolume> volumes = read_volumes(reader, result.notes);
+  const AskedMounts mounts = read_volumes(reader, on_kubernetes, result.notes);
   const size_t own_volumes = spec.volumes.size();
-  for (const AskedVolume& asked : volumes) spec.volumes.push_back(asked.volume);
+  for (const AskedVolume& asked : mounts.volumes) spec.volumes.push_back(asked.volume);
+  for (const AskedClaim& asked : mounts.claims) spec.kubernetes.claims.push_back(asked.claim);
+  if (on_kubernetes) read_cluster_options(reader, spec.kubernetes);
   annotate(reader, words, spec);
-  check_submission(result, arguments.path, volumes, own_volumes, reader);
+  check_submission(result, arguments.path, mounts, own_volumes, reader);
   return result;
 }
 
@@ -298,45 +330,52 @@ namespace {
 constexpr size_t kLongestName = 48;
 
 /// A field of a spec and the flag that sets it; the first match counts.
-const cli::FieldFlags& flags_of_fields() {
-  static const cli::FieldFlags flags{
-      {"name", "--name"},
-      {"project", "--project"},
-      {"image", "--image"},
-      {"user", "--run-as-user"},
-      {"container.capabilities", "--add-capability"},
-      {"container", "--image"},
-      {"replaces_entrypoint", "--image"},
-      {"command", "--command"},
-      {"arguments", "--args"},
-      {"slots_per_worker", "--slots-per-worker"},
-      {"resources.gpus", "--gpu"},
-      {"resources.gpu_share", "--gpu"},
-      {"resources.gpu_memory", "--gpu-memory"},
-      {"resources.cpus", "--cpu"},
-      {"resources.memory", "--memory"},
-      {"leader.resources.gpus", "--master-gpu"},
-      {"leader.resources.gpu_share", "--master-gpu"},
-      {"leader.environment", "--master-environment"},
-      {"leader.command", "--command"},
-      {"leader", "--master-args"},
-      {"scheduling.min_workers", "--min-replicas"},
-      {"scheduling.node_pools", "--node-pools"},
-      {"scheduling.required_topology", "--required-pod-topology-key"},
-      {"scheduling.preferred_topology", "--preferred-pod-topology-key"},
-      {"scheduling.retries", "--backoff-limit"},
-      {"environment", "--environment"},
-      {"folder", "--working-dir"},
-      {"labels", "--label"},
-      {"annotations", "--annotation"}};
-  return flags;
+cli::FieldFlags flags_of_fields(const cli::FlagReader& reader) {
+  return {{"name", "--name"},
+          {"project", "--project"},
+          {"image", "--image"},
+          {"user", name_used("--run-as-user", "--run-as-uid", reader)},
+          {"container.capabilities", "--add-capability"},
+          {"container", "--image"},
+          {"replaces_entrypoint", "--image"},
+          {"command", "--command"},
+          {"arguments", "--args"},
+          {"slots_per_worker", "--slots-per-worker"},
+          {"resources.gpus", "--gpu"},
+          {"resources.gpu_share", "--gpu"},
+          {"resources.gpu_memory", "--gpu-memory"},
+          {"resources.cpus", "--cpu"},
+          {"resources.memory", "--memory"},
+          {"leader.resources.gpus", "--master-gpu"},
+          {"leader.resources.gpu_share", "--master-gpu"},
+          {"leader.environment", "--master-environment"},
+          {"leader.command", "--command"},
+          {"leader", "--master-args"},
+          {"scheduling.min_workers", "--min-replicas"},
+          {"scheduling.node_pools", "--node-pools"},
+          {"scheduling.required_topology", "--required-pod-topology-key"},
+          {"scheduling.preferred_topology", "--preferred-pod-topology-key"},
+          {"scheduling.retries", name_used("--backoff-limit", "--backoffLimit", reader)},
+          {"keep_for",
+           name_used("--ttl-after-finish", "--auto-deletion-time-after-completion", reader)},
+          {"kubernetes.tolerations", "--toleration"},
+          {"kubernetes.devices", "--extended-resource"},
+          {"environment", "--environment"},
+          {"folder", "--working-dir"},
+          {"labels", "--label"},
+          {"annotations", "--annotation"}};
+}
+
+/// 2 in "volumes[2].target".
+std::optional<size_t> index_in(std::string_view field, std::string_view list) {
+  field.remove_prefix(std::min(field.size(), list.size() + 1));
+  return base::number_of<size_t>(field.substr(0, field.find(']')));
 }
 
 /// The flag that set "volumes[2].target".
 std::string flag_of_volume(std::string_view field, const std::vector<AskedVolume>& volumes,
                            size_t own_volumes, const cli::FlagReader& reader) {
-  field.remove_prefix(std::min(field.size(), std::string_view("volumes[").size()));
-  const auto index = base::number_of<size_t>(field.substr(0, field.find(']')));
+  const auto index = index_in(field, "volumes");
   if (!index) return "--volume";
   if (*index >= own_volumes) return volumes[*index - own_volumes].flag;
   return reader.has("--git-sync") ? "--git-sync" : "--create-home-dir";
@@ -366,17 +405,20 @@ void check_name(const std::string& name, bool is_prefix, cli::FlagReader& reader
 }
 
 void check_submission(const Submission& submission, const std::vector<std::string>& path,
-                      const std::vector<AskedVolume>& volumes, size_t own_volumes,
-                      cli::FlagReader& reader) {
+                      const AskedMounts& mounts, size_t own_volumes, cli::FlagReader& reader) {
   const cli::FlagReader unread = reader;
   // The name was already checked, and the missing image already reported.
   job::JobSpec spec = named_after(submission.spec, "job");
   if (spec.image.empty()) spec.image = "image";
   for (const base::Fault& fault : job::validate(spec)) {
-    std::string flag = cli::flag_of_field(fault.field, flags_of_fields());
+    std::string flag = cli::flag_of_field(fault.field, flags_of_fields(reader));
     if (fault.field == "workers") flag = workers_flag(reader, path);
     if (record::is_within(fault.field, "volumes")) {
-      flag = flag_of_volume(fault.field, volumes, own_volumes, reader);
+      flag = flag_of_volume(fault.field, mounts.volumes, own_volumes, reader);
+    }
+    if (record::is_within(fault.field, "kubernetes.claims")) {
+      const auto index = index_in(fault.field, "kubernetes.claims");
+      flag = index ? mounts.claims.at(*index).flag : "--pvc";
     }
     // By default, the master has the claims of a worker.
     const bool is_a_repetition = record::is_within(fault.field, "leader.resources") &&
@@ -401,17 +443,14 @@ constexpr auto kIdle = std::to_array<Idle>({
     {"--address", "no service is created; tasks listen on their machine"},
     {"--service-type", "no service is created; tasks listen on their machine"},
     {"--prevent-privilege-escalation", "tasks never gain privileges"},
-    {"--extended-resource", "only GPUs, CPUs and memory are requested"},
-    {"--master-extended-resource", "only GPUs, CPUs and memory are requested"},
+    {"--master-extended-resource", "the master has those of --extended-resource"},
     {"--master-no-pvcs", "the master has all volumes of the job"},
-    {"--toleration", "nodes have no taints"},
     {"--elastic", "the job keeps the GPUs that it requests"},
 });
 
 void check_toleration(const std::string& text, cli::FlagReader& reader) {
   const std::string flag = "--toleration";
-  const KeyValues values = read_key_values(
-      flag, text, {.with_value = {"operator", "key", "value", "effect", "seconds"}}, reader);
+  const KeyValues values = read_key_values(flag, text, keys_of_tolerations(), reader);
   const std::string how = value_of(values, "operator");
   if (how != "Equal" && how != "Exists" && !reader.is_at_fault(flag)) {
     reader.fault(flag, "must contain operator=Equal or operator=Exists");
@@ -449,15 +488,20 @@ void check_values(cli::FlagReader& reader) {
   for (const std::string& text : reader.texts("--port")) {
     if (!is_port(text)) reader.fault("--port", "'" + text + "' is neither PORT nor HOST:PORT");
   }
-  read_pairs("--extended-resource", "write NAME=N", reader);
-  read_pairs("--master-extended-resource", "write NAME=N", reader);
+  read_pairs("--extended-resource", kGiveACount, reader);
+  read_pairs("--master-extended-resource", kGiveACount, reader);
 }
 
 }  // namespace
 
-std::vector<std::string> notes_of_idle_flags(cli::FlagReader& reader) {
+std::vector<std::string> notes_of_idle_flags(cli::FlagReader& reader, bool on_kubernetes) {
   check_values(reader);
   std::vector<std::string> notes;
+  for (const char* const flag : {"--toleration", "--extended-resource"}) {
+    if (on_kubernetes || !reader.has(flag)) continue;
+    notes.push_back(std::string(flag) +
+                    ": applies only on Kubernetes; there, set MUSTER_ENGINE=kubernetes");
+  }
   for (const Idle& idle : kIdle) {
     if (reader.has(idle.flag)) notes.push_back(std::string(idle.flag) + ": " + idle.why);
   }

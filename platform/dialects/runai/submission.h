@@ -33,9 +33,12 @@ struct Submission {
   std::vector<std::string> notes;  ///< for standard error: flags without effect
 };
 
-/// Reports all faults to `reader`. `words`: the command line as typed.
+/// Reports all faults to `reader`. `words`: the command line as typed. `on_kubernetes`: as in
+/// cli::is_for_kubernetes(); existing volume claims, tolerations and extended resources are those of the
+/// cluster.
 Submission read_submission(const cli::Arguments& arguments, cli::FlagReader& reader,
-                           const cli::Caller& caller, const std::vector<std::string>& words);
+                           const cli::Caller& caller, const std::vector<std::string>& words,
+                           bool on_kubernetes);
 
 /// The command line as text, without passwords and secrets.
 std::string command_line_of(const std::vector<std::string>& words);
@@ -44,17 +47,17 @@ std::string command_line_of(const std::vector<std::string>& words);
 void check_name(const std::string& name, bool is_prefix, cli::FlagReader& reader);
 
 /// Reports the faults of job::validate() under the names of flags. Flags that already have a fault are
-/// skipped, because their values are fallbacks. `volumes` are those of the spec from `own_volumes` on.
+/// skipped, because their values are fallbacks. The volumes of `mounts` are those of the spec from
+/// `own_volumes` on.
 void check_submission(const Submission& submission, const std::vector<std::string>& path,
-                      const std::vector<AskedVolume>& volumes, size_t own_volumes,
-                      cli::FlagReader& reader);
+                      const AskedMounts& mounts, size_t own_volumes, cli::FlagReader& reader);
 
 // Flags of Run:AI that Muster does not support. A flag that a program needs is refused, with
 // advice; a flag that it does not need is checked, and a note says that it has no effect. No flag
 // is ignored silently.
 
 /// The notes ("--large-shm: ...") of flags without effect; reports faults of their values to `reader`.
-std::vector<std::string> notes_of_idle_flags(cli::FlagReader& reader);
+std::vector<std::string> notes_of_idle_flags(cli::FlagReader& reader, bool on_kubernetes);
 
 /// Reports the refused flags.
 void refuse_unserved_flags(cli::FlagReader& reader);

@@ -29,11 +29,12 @@ struct ReadSubmission {
   std::vector<std::string> faults;  ///< "FLAG what", in order
 };
 
-inline ReadSubmission read_words(const Words& words) {
+inline ReadSubmission read_words(const Words& words, bool on_kubernetes = false) {
   const cli::Arguments arguments = cli::sort_arguments(command_tree(), plain_words(words));
   cli::FlagReader reader(arguments);
-  ReadSubmission read{.submission = read_submission(arguments, reader, caller_in_home(), words),
-                      .faults = {}};
+  ReadSubmission read{
+      .submission = read_submission(arguments, reader, caller_in_home(), words, on_kubernetes),
+      .faults = {}};
   for (const base::Fault& fault : reader.faults()) {
     read.faults.push_back(fault.field.empty() ? fault.what
                                               : base::said_of(fault.field, fault.what));
@@ -42,8 +43,8 @@ inline ReadSubmission read_words(const Words& words) {
 }
 
 /// The submission of a command line without faults.
-inline Submission asked_by(const Words& words) {
-  ReadSubmission read = read_words(words);
+inline Submission asked_by(const Words& words, bool on_kubernetes = false) {
+  ReadSubmission read = read_words(words, on_kubernetes);
   for (const std::string& fault : read.faults) ADD_FAILURE() << fault;
   return std::move(read.submission);
 }

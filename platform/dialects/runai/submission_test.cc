@@ -254,9 +254,24 @@ TEST(RunaiSubmission, ThePurposeDependsOnInteractiveAndPreemptible) {
   EXPECT_EQ(scheduling({"--interactive"}).purpose, Purpose::kBuild);
   EXPECT_FALSE(scheduling({"--interactive"}).preemptible.has_value());
   EXPECT_EQ(scheduling({"--interactive", "--preemptible"}).preemptible, true);
+  EXPECT_EQ(scheduling({"--inference", "--preemptible"}).preemptible, true);
+  EXPECT_EQ(asked_by(submit_with({"--inference", "--preemptible"})).notes,
+            Words{"--preemptible: the job may be evicted when other jobs need its resources"});
+  EXPECT_EQ(asked_by(submit_with({"--preemptible"})).notes,
+            Words{"--preemptible: has no effect: training jobs are always preemptible"});
   EXPECT_EQ(scheduling({"--interactive=false"}).purpose, Purpose::kTrain);
   EXPECT_EQ(fault_of(submit_with({"--interactive", "--inference"})),
             "--inference cannot be used with --interactive");
+}
+
+TEST(RunaiSubmission, RunsAsTheGivenUser) {
+  const auto user = [](const Words& words) { return asked_by(submit_with(words)).spec.user; };
+  EXPECT_EQ(user({"--run-as-uid", "316498"}), "316498");
+  EXPECT_EQ(user({"--run-as-uid", "316498", "--run-as-gid", "30133"}), "316498:30133");
+  EXPECT_EQ(fault_of(submit_with({"--run-as-gid", "5"})), "--run-as-gid requires --run-as-uid");
+  EXPECT_EQ(fault_of(submit_with({"--run-as-uid", "5", "--run-as-user"})),
+            "--run-as-uid cannot be used with --run-as-user; give only one");
+  EXPECT_EQ(fault_of(submit_with({"--run-as-uid", "ann"})).substr(0, 18), "--run-as-uid 'ann'");
 }
 
 TEST(RunaiSubmission, AnInteractiveJobIsNotRetried) {
@@ -328,7 +343,7 @@ TEST(RunaiSubmission, TheProjectIsTheGivenOneOrTheOneInUse) {
   cli::FlagReader reader(arguments);
   cli::Caller caller = caller_in_home();
   caller.project = "team-b";
-  EXPECT_EQ(read_submission(arguments, reader, caller, words).spec.project, "team-b");
+  EXPECT_EQ(read_submission(arguments, reader, caller, words, false).spec.project, "team-b");
 }
 
 TEST(RunaiSubmission, ARepositoryIsClonedToItsTarget) {
@@ -407,8 +422,9 @@ TEST(RunaiFlagsWithoutEffect, AreNotedAndDoNotChangeTheJob) {
       {{"--prevent-privilege-escalation"},
        "--prevent-privilege-escalation: tasks never gain privileges"},
       {{"--extended-resource=rdma/hca=1"},
-       "--extended-resource: only GPUs, CPUs and memory are requested"},
-      {{"--toleration=operator=Exists,key=x,seconds=30"}, "--toleration: nodes have no taints"},
+       "--extended-resource: applies only on Kubernetes; there, set MUSTER_ENGINE=kubernetes"},
+      {{"--toleration=operator=Exists,key=x,seconds=30"},
+       "--toleration: applies only on Kubernetes; there, set MUSTER_ENGINE=kubernetes"},
       {{"--elastic"}, "--elastic: the job keeps the GPUs that it requests"},
       {{"--mount-propagation"},
        "--mount-propagation: file systems that the host mounts after the start may be missing"},
@@ -420,6 +436,41 @@ TEST(RunaiFlagsWithoutEffect, AreNotedAndDoNotChangeTheJob) {
     asked.spec.annotations = plain.annotations;
     EXPECT_EQ(asked.spec, plain) << note;
   }
+}
+
+TEST(RunaiFlagsOfACluster, ApplyOnKubernetes) {
+  const Submission asked =
+      asked_by(submit_with({"--toleration=operator=Exists",
+                            "--toleration=operator=Exists,key=gpu,effect=NoSchedule,seconds=30",
+                            "--toleration=operator=Equal,key=team,value=a",
+                            "--extended-resource=rdma/hca=1"}),
+               true);
+  EXPECT_EQ(asked.notes, Words{});
+  EXPECT_EQ(asked.spec.kubernetes.tolerations, (Words{"*", "gpu:NoSchedule", "team=a"}));
+  EXPECT_EQ(asked.spec.kubernetes.devices, (std::map<std::string, std::string>{{"rdma/hca", "1"}}));
+}
+
+TEST(RunaiFlagsOfACluster, HaveTheirFaultsReportedOnce) {
+  const auto faults = [](const std::string& flag) {
+    return read_words(submit_with({flag}), true).faults;
+  };
+  EXPECT_EQ(faults("--toleration=key=x"),
+            Words{"--toleration must contain operator=Equal or operator=Exists"});
+  EXPECT_EQ(faults("--toleration=operator=Exists,key=x,effect=Never"),
+            Words{"--toleration 'x:Never' is not KEY[=VALUE][:EFFECT], as in "
+                  "dedicated=train:NoSchedule; the effects are NoSchedule, PreferNoSchedule and "
+                  "NoExecute"});
+  EXPECT_EQ(faults("--extended-resource=rdma"),
+            Words{"--extended-resource 'rdma' has no value; write NAME=N"});
+  EXPECT_EQ(faults("--extended-resource=rdma=1"),
+            Words{"--extended-resource 'rdma' is not the name of a resource such as rdma/hca"});
+}
+
+TEST(RunaiKeepFor, ATimeThatIsTooLongIsAFaultOfTheFlagThatWasUsed) {
+  EXPECT_EQ(fault_of(submit_with({"--ttl-after-finish", "100000h"})),
+            "--ttl-after-finish: give a time between 0s and 3650d");
+  EXPECT_EQ(fault_of(submit_with({"--auto-deletion-time-after-completion", "100000h"})),
+            "--auto-deletion-time-after-completion: give a time between 0s and 3650d");
 }
 
 TEST(RunaiKeepFor, IsTheTimeForWhichAnEndedJobIsKept) {
@@ -438,7 +489,7 @@ TEST(RunaiFlagsWithoutEffect, OfAMasterAreNotedToo) {
             Words{"--clean-pod-policy None: workers end with the job, which stays until 'runai "
                   "delete'"});
   EXPECT_EQ(asked_by(dist_with("tf", {"--master-no-pvcs", "--master-extended-resource=a=1"})).notes,
-            (Words{"--master-extended-resource: only GPUs, CPUs and memory are requested",
+            (Words{"--master-extended-resource: the master has those of --extended-resource",
                    "--master-no-pvcs: the master has all volumes of the job"}));
 }
 

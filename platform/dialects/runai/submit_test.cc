@@ -58,6 +58,36 @@ TEST_F(RunaiSubmit, UsesTheNextNumberIfAnotherClientWasFaster) {
   EXPECT_EQ(count_of("POST /v1/jobs"), 2);
 }
 
+TEST_F(RunaiSubmit, CountsArraysAndSweepsAmongTheUsedNumbers) {
+  job::Array array{.id = "array", .spec = {.name = "job-1", .project = "default"}};
+  serve({.jobs = {job_of("job-2")},
+         .unique_names = true,
+         .arrays = {array},
+         .vanishing_sweeps = {"job-0"}});
+  EXPECT_EQ(runai({"submit", "-i", "img"}).out.substr(0, 15), "The job 'job-3'");
+  EXPECT_EQ(count_of("POST /v1/jobs"), 1);
+  EXPECT_EQ(count_of("GET /v1/jobs of default"), 0) << "whole documents are not read";
+}
+
+TEST_F(RunaiSubmit, UsesTheNextNumberIfAHiddenObjectHasTheName) {
+  serve({.refuses = "POST /v1/jobs",
+         .refusals = 2,
+         .refuses_with = {.code = base::ErrorCode::kConflict, .what = "belongs to a sweep"}});
+  const cli::Outcome outcome = runai({"submit", "-i", "img"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.substr(0, 15), "The job 'job-2'");
+}
+
+TEST_F(RunaiSubmit, GivesUpIfEveryNumberIsRefused) {
+  serve(
+      {.refuses = "POST /v1/jobs",
+       .refuses_with = {.code = base::ErrorCode::kConflict, .what = "the project takes no jobs"}});
+  const cli::Outcome outcome = runai({"submit", "-i", "img"});
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_EQ(outcome.err, "runai: the project takes no jobs\n");
+  EXPECT_EQ(count_of("POST /v1/jobs"), 11);
+}
+
 TEST_F(RunaiSubmit, ANameInUseIsRefusedWithRunAIsMessage) {
   serve_jobs({"dist"});
   const cli::Outcome outcome = runai({"submit-mpi", "dist", "-i", "img"});
@@ -100,6 +130,19 @@ TEST_F(RunaiSubmit, ADryRunPrintsTheJobAndSubmitsNothing) {
   EXPECT_NE(outcome.out.find("name: job-0\n"), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("image: img\n"), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("job-0-volume-0"), std::string::npos) << outcome.out;
+}
+
+TEST_F(RunaiSubmit, MountsClaimsIfTheEngineIsKubernetes) {
+  const Words words{
+      "submit", "a", "-i", "img", "--dry-run", "--pvc-exists", "claimname=data,path=/mnt"};
+  ::setenv("MUSTER_ENGINE", "kubernetes", 1);
+  const cli::Outcome there = runai(words);
+  ::unsetenv("MUSTER_ENGINE");
+  EXPECT_NE(there.out.find("- \"data:/mnt\"\n"), std::string::npos) << there.out;
+  EXPECT_EQ(there.err, "");
+  const cli::Outcome elsewhere = runai(words);
+  EXPECT_EQ(elsewhere.out.find("data:/mnt"), std::string::npos) << elsewhere.out;
+  EXPECT_NE(elsewhere.err.find("runai: note: --pvc-exists: 'data' is"), std::string::npos);
 }
 
 TEST_F(RunaiSubmit, TheHelpShowsTheDryRunAndTheUser) {

@@ -19,16 +19,20 @@ constexpr const char* kMountIt = "mount it on the nodes, and use --volume HOST:P
 
 class VolumeReading {
  public:
-  VolumeReading(cli::FlagReader& reader, std::vector<std::string>& notes)
-      : reader_(reader), notes_(notes) {}
+  VolumeReading(cli::FlagReader& reader, bool on_kubernetes, std::vector<std::string>& notes)
+      : reader_(reader), on_kubernetes_(on_kubernetes), notes_(notes) {}
 
-  std::vector<AskedVolume> take() && {
+  AskedMounts take() && {
     for (const char* const flag : {"--volume", "--volumes"}) {
       for (const std::string& text : reader_.texts(flag)) take_host_path(flag, text);
     }
     for (const std::string& text : reader_.texts("--pvc")) take_claim(text);
-    for (const std::string& text : reader_.texts("--pvc-exists")) take_existing_claim(text);
-    for (const std::string& text : reader_.texts("--pvc-new")) take_new_claim(text);
+    for (const char* const flag : {"--pvc-exists", "--existing-pvc"}) {
+      for (const std::string& text : reader_.texts(flag)) take_existing_claim(flag, text);
+    }
+    for (const char* const flag : {"--pvc-new", "--new-pvc"}) {
+      for (const std::string& text : reader_.texts(flag)) take_new_claim(flag, text);
+    }
     refuse_others();
     return std::move(result_);
   }
@@ -36,7 +40,20 @@ class VolumeReading {
  private:
   void add(const std::string& flag, Volume volume) {
     volume.target = checked_path(flag, volume.target);
-    result_.push_back({.flag = flag, .volume = std::move(volume)});
+    result_.volumes.push_back({.flag = flag, .volume = std::move(volume)});
+  }
+
+  void add_existing_claim(const std::string& flag, Volume volume) {
+    if (on_kubernetes_) {
+      const std::string path = checked_path(flag, volume.target);
+      result_.claims.push_back(
+          {.flag = flag, .claim = volume.source + ":" + path + (volume.read_only ? ":ro" : "")});
+      return;
+    }
+    notes_.push_back(flag + ": '" + volume.source +
+                     "' is the project's folder of this name, created if it is missing; on "
+                     "Kubernetes, set MUSTER_ENGINE=kubernetes to mount the claim");
+    add(flag, std::move(volume));
   }
 
   std::string checked_path(const std::string& flag, const std::string& path) {
@@ -88,24 +105,24 @@ class VolumeReading {
                            "'" + text + "' is neither NAME:PATH[:ro] nor [CLASS]:SIZE:PATH[:ro]");
     }
     if (parts[0].empty() && !is_new) return reader_.fault(flag, "'" + text + "' has no claim name");
-    add(flag, {.kind = Volume::Kind::kStorage,
-               .source = parts[0],
-               .target = parts[1],
-               .read_only = is_read_only(flag, parts.size() > 2 ? parts[2] : "")});
+    Volume volume{.kind = Volume::Kind::kStorage,
+                  .source = parts[0],
+                  .target = parts[1],
+                  .read_only = is_read_only(flag, parts.size() > 2 ? parts[2] : "")};
+    if (is_new) return add(flag, std::move(volume));
+    add_existing_claim(flag, std::move(volume));
   }
 
-  void take_existing_claim(const std::string& text) {
-    const std::string flag = "--pvc-exists";
+  void take_existing_claim(const std::string& flag, const std::string& text) {
     const KeyValues values =
         read_key_values(flag, text, {.with_value = {"claimname", "path"}}, reader_);
     if (!has_all(flag, values, {"claimname", "path"})) return;
-    add(flag, {.kind = Volume::Kind::kStorage,
-               .source = values.at("claimname"),
-               .target = values.at("path")});
+    add_existing_claim(flag, {.kind = Volume::Kind::kStorage,
+                              .source = values.at("claimname"),
+                              .target = values.at("path")});
   }
 
-  void take_new_claim(const std::string& text) {
-    const std::string flag = "--pvc-new";
+  void take_new_claim(const std::string& flag, const std::string& text) {
     const KeyValues values = read_key_values(
         flag, text,
         {.with_value = {"claimname", "storageclass", "size", "path"},
@@ -158,15 +175,17 @@ class VolumeReading {
   }
 
   cli::FlagReader& reader_;
+  bool on_kubernetes_;
   std::vector<std::string>& notes_;
-  std::vector<AskedVolume> result_;
+  AskedMounts result_;
   bool has_noted_ = false;
 };
 
 }  // namespace
 
-std::vector<AskedVolume> read_volumes(cli::FlagReader& reader, std::vector<std::string>& notes) {
-  return VolumeReading(reader, notes).take();
+AskedMounts read_volumes(cli::FlagReader& reader, bool on_kubernetes,
+                         std::vector<std::string>& notes) {
+  return VolumeReading(reader, on_kubernetes, notes).take();
 }
 
 job::JobSpec named_after(job::JobSpec spec, const std::string& name) {

@@ -1,6 +1,6 @@
 // --volume, --pvc and related flags as job::Volume. A persistent volume claim becomes a folder of the
 // project, with the claim's name, or named after the job if it has none (named_after()). Its size and
-// class are not enforced.
+// class are not enforced. On a server that runs jobs on Kubernetes, an existing claim is mounted.
 //
 // Pure.
 #pragma once
@@ -19,8 +19,21 @@ struct AskedVolume {
   job::Volume volume;  ///< named_after() sets the source of kStorage if it is empty
 };
 
-/// Reports faults to `reader`. `notes`: differences from Run:AI.
-std::vector<AskedVolume> read_volumes(cli::FlagReader& reader, std::vector<std::string>& notes);
+/// An existing volume claim of the cluster.
+struct AskedClaim {
+  std::string flag;
+  std::string claim;  ///< of KubernetesSpec::claims: "NAME:PATH[:ro]"
+};
+
+struct AskedMounts {
+  std::vector<AskedVolume> volumes;
+  std::vector<AskedClaim> claims;  ///< only on Kubernetes
+};
+
+/// Reports faults to `reader`. `notes`: differences from Run:AI. `on_kubernetes`: as in
+/// cli::is_for_kubernetes().
+AskedMounts read_volumes(cli::FlagReader& reader, bool on_kubernetes,
+                         std::vector<std::string>& notes);
 
 /// Sets the name, and names folders of the project after it: dist-volume-0 ...
 job::JobSpec named_after(job::JobSpec spec, const std::string& name);

@@ -48,6 +48,45 @@ TEST(RunaiVolumes, AClaimIsAFolderOfTheProject) {
             std::vector{storage("data", "/mnt", true)});
 }
 
+TEST(RunaiVolumes, TheNamesOfOldFlagsMeanTheSame) {
+  EXPECT_EQ(volumes_of({"--existing-pvc", "claimname=data,path=/mnt", "--existing-pvc",
+                        "claimname=home,path=/home/me"}),
+            (std::vector{storage("data", "/mnt"), storage("home", "/home/me")}));
+  EXPECT_EQ(volumes_of({"--new-pvc", "claimname=data,size=1Gi,path=/mnt"}),
+            std::vector{storage("data", "/mnt")});
+  EXPECT_EQ(fault_of(submit_with({"--existing-pvc", "claimname=data"})),
+            "--existing-pvc must contain path=");
+  EXPECT_EQ(fault_of(submit_with({"--new-pvc", "path=/mnt"})), "--new-pvc must contain size=");
+}
+
+TEST(RunaiVolumes, ANoteExplainsThatAnExistingClaimIsAFolder) {
+  const std::string why =
+      ": 'data' is the project's folder of this name, created if it is missing; on Kubernetes, set "
+      "MUSTER_ENGINE=kubernetes to mount the claim";
+  EXPECT_EQ(asked_by(submit_with({"--pvc-exists", "claimname=data,path=/mnt"})).notes,
+            Words{"--pvc-exists" + why});
+  EXPECT_EQ(asked_by(submit_with({"--pvc", "data:/mnt"})).notes, Words{"--pvc" + why});
+}
+
+TEST(RunaiVolumes, OnKubernetesAnExistingClaimIsMounted) {
+  const Submission asked = asked_by(
+      submit_with({"--pvc", "data:/mnt:ro", "--pvc-exists", "claimname=scratch,path=/scratch/",
+                   "--existing-pvc", "claimname=home,path=/home/me", "--pvc", "ssd:5Gi:/new"}),
+      true);
+  EXPECT_EQ(asked.spec.kubernetes.claims,
+            (Words{"data:/mnt:ro", "scratch:/scratch", "home:/home/me"}));
+  EXPECT_EQ(asked.spec.volumes, std::vector{storage("", "/new")});
+  EXPECT_EQ(asked.notes,
+            Words{"--pvc: the volume is a folder; its size and class are not enforced"});
+  EXPECT_EQ(
+      read_words(submit_with({"--pvc", "data:/mnt", "--pvc-exists", "claimname=Data,path=/other"}),
+                 true)
+          .faults,
+      Words{"--pvc-exists 'Data:/other' is not CLAIM[/FOLDER]:PATH[:ro], as in "
+            "datasets/imagenet:/data:ro, nor secret:NAME[/KEY]:PATH or "
+            "configmap:NAME[/KEY]:PATH"});
+}
+
 TEST(RunaiVolumes, ANewClaimIsNamedAfterTheJob) {
   const Submission asked = asked_by(
       submit_with({"--pvc", "ssd:5Gi:/a", "--pvc", ":1G:/b:ro", "--pvc-new", "size=1G,path=/c"}));
