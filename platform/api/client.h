@@ -58,6 +58,10 @@ class Client {
   /// rejects ambiguous names.
   void set_project(std::string project) { project_ = std::move(project); }
 
+  /// Interrupts every request from now on, except streams, which have a wake of their own: see
+  /// http::BlockingClient::set_wake().
+  void set_wake(http::Wake wake) { http_.set_wake(std::move(wake)); }
+
   Result<ServerInfo> info();
 
   /// How a job is submitted, beside its spec.
@@ -83,8 +87,7 @@ class Client {
                                                                  const std::string& idempotency_key,
                                                                  const SubmitOptions& options);
 
-  /// All jobs, page by page.
-  Result<std::vector<job::Job>> list();
+  /// All jobs of the query, page by page.
   Result<std::vector<job::Job>> list_all(JobQuery query);
   /// One page.
   Result<JobPage> list(const JobQuery& query);

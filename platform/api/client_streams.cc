@@ -316,8 +316,4 @@ Result<std::vector<Job>> Client::list_all(JobQuery query) {
   return jobs;
 }
 
-Result<std::vector<Job>> Client::list() {
-  return list_all({});
-}
-
 }  // namespace muster::api

@@ -111,7 +111,7 @@ TEST(ApiClient, ReadsTheListAndTheServersDescription) {
   Client client(server.socket());
 
   EXPECT_EQ(client.info()->version, "0.1.0");
-  EXPECT_EQ(*client.list(), std::vector<job::Job>{full_job()});
+  EXPECT_EQ(*client.list_all({}), std::vector<job::Job>{full_job()});
 }
 
 TEST(ApiClient, ReturnsTheServersErrorUnchanged) {

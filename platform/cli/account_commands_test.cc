@@ -1,12 +1,18 @@
 // Whole commands against a fake shared server on TLS.
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <pthread.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "cli/cli_fixture.h"
+#include "http/sockets.h"
 
 namespace muster::cli {
 
@@ -93,6 +99,49 @@ TEST_F(SharedServer, ReceivesTheCommandsAfterALogin) {
   EXPECT_EQ(muster({"list", "-o", "names"}).out, "a\n");
   EXPECT_NE(muster({"whoami", "--context", "local"}).out.find("FROM     local\n"),
             std::string::npos);
+}
+
+TEST_F(SharedServer, CtrlCEndsALoginThatGetsNoAnswer) {
+  server_.reset();
+  serve({.signal = SIGINT, .tls = true, .unanswered = "POST /v1/login"});
+
+  const Outcome login = log_in(server_->first_token());
+
+  EXPECT_EQ(login.code, 130);
+  EXPECT_EQ(login.err, "muster: interrupted while waiting for the server\n");
+}
+
+TEST_F(SharedServer, CtrlCEndsALoginWhoseHandshakeGetsNoAnswer) {
+  const auto listening = http::listen_on({.host = "127.0.0.1", .port = 0});
+  ASSERT_TRUE(listening);
+  std::thread interrupter([&] {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    pollfd connection{.fd = listening->get(), .events = POLLIN, .revents = 0};
+    ::poll(&connection, 1, -1);
+    ::kill(::getpid(), SIGINT);
+  });
+
+  const Outcome login = muster({"login", "https://" + *http::listening_at(listening->get()),
+                                "--token-file", token_file(server_->first_token())});
+  interrupter.join();
+
+  EXPECT_EQ(login.code, 130);
+  EXPECT_EQ(login.err, "muster: interrupted while waiting for the server\n");
+}
+
+TEST_F(SharedServer, CtrlCLeavesAnEarlierSessionThatTheServerDoesNotEnd) {
+  server_.reset();
+  serve({.signal = SIGINT, .tls = true, .unanswered = "POST /v1/logout"});
+  ASSERT_EQ(log_in(server_->first_token()).code, 0);
+
+  const Outcome login = log_in(server_->first_token());
+
+  EXPECT_EQ(login.code, 0) << login.err;
+  EXPECT_NE(login.err.find("the earlier session could not be ended on the server: interrupted"),
+            std::string::npos)
+      << login.err;
 }
 
 TEST_F(SharedServer, ReplacesTheTokenByASessionAndNoOutputContainsEither) {

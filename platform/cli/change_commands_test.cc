@@ -1,4 +1,5 @@
 // submit -f with overrides, rerun, diff, wait, stop --wait and delete of many, against a fake server.
+#include <csignal>
 #include <fstream>
 
 #include "cli/cli_fixture.h"
@@ -198,6 +199,82 @@ TEST_F(ChangedJobs, OnlyTheJobsOfThisCommandAreTakenBackIfOneIsRefused) {
   EXPECT_EQ(count_of("DELETE /v1/jobs/id-c of default"), 1);
 }
 
+TEST_F(ChangedJobs, CtrlCTakesTheJobsOfAFileBack) {
+  const std::string jobs =
+      file("jobs.yaml", "name: a\ncommand: [ls]\n---\nname: b\ncommand: [ls]\n");
+  // After 2 forecasts, Ctrl-C comes while the first or the last job is submitted.
+  for (const int before : {2, 3}) {
+    server_.reset();
+    serve({.signal = SIGINT, .signals_at = "POST /v1/jobs", .signals_after = before});
+
+    const Outcome ran = muster({"submit", "-f", jobs});
+
+    EXPECT_EQ(ran.code, 130);
+    EXPECT_EQ(ran.err, "muster: interrupted; none of the 2 jobs was submitted\n");
+    EXPECT_EQ(muster({"list", "-o", "names"}).out, "");
+  }
+}
+
+TEST_F(ChangedJobs, AJobWhoseAnswerWasLostIsTakenBackToo) {
+  // 2 forecasts and the first job are answered; the second job is submitted, but its answer is lost
+  // twice.
+  serve({.answer_lost = "POST /v1/jobs",
+         .answer_lost_after = 3,
+         .answers_lost = 2,
+         .lost_is_done = true});
+  const std::string jobs =
+      file("jobs.yaml", "name: a\ncommand: [ls]\n---\nname: b\ncommand: [ls]\n");
+
+  const Outcome ran = muster({"submit", "-f", jobs});
+
+  EXPECT_EQ(ran.code, 5);
+  EXPECT_TRUE(has(ran.err, "; none of the 2 jobs was submitted, because of job 'b'")) << ran.err;
+  EXPECT_EQ(muster({"list", "-o", "names"}).out, "");
+}
+
+TEST_F(ChangedJobs, AJobWhoseAnswerStaysLostIsNamed) {
+  serve({.answer_lost = "POST /v1/jobs", .answer_lost_after = 3});
+  const std::string jobs =
+      file("jobs.yaml", "name: a\ncommand: [ls]\n---\nname: b\ncommand: [ls]\n");
+
+  const Outcome ran = muster({"submit", "-f", jobs});
+
+  EXPECT_EQ(ran.code, 5);
+  EXPECT_TRUE(has(ran.err, "; job 'b' may be submitted")) << ran.err;
+  EXPECT_TRUE(has(ran.err, "look for it: muster get b")) << ran.err;
+  EXPECT_FALSE(has(ran.err, "none of the 2 jobs")) << ran.err;
+}
+
+TEST_F(ChangedJobs, AJobThatTheServerMayHaveStoredBeforeItsErrorIsNamed) {
+  serve({.refuses = "POST /v1/jobs",
+         .refuses_after = 3,
+         .refuses_with = {.code = base::ErrorCode::kInternal, .what = "out of memory"}});
+  const std::string jobs =
+      file("jobs.yaml", "name: a\ncommand: [ls]\n---\nname: b\ncommand: [ls]\n");
+
+  const Outcome ran = muster({"submit", "-f", jobs});
+
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_TRUE(has(ran.err, "out of memory; job 'b' may be submitted")) << ran.err;
+  EXPECT_FALSE(has(ran.err, "none of the 2 jobs")) << ran.err;
+  EXPECT_EQ(muster({"list", "-o", "names"}).out, "");
+}
+
+TEST_F(ChangedJobs, AJobThatCannotBeTakenBackIsNamed) {
+  serve({.unique_names = true, .rival = "b", .refuses = "DELETE /v1/jobs/id-a"});
+  const std::string jobs =
+      file("jobs.yaml", "name: a\ncommand: [ls]\n---\nname: b\ncommand: [ls]\n");
+
+  const Outcome ran = muster({"submit", "-f", jobs});
+
+  EXPECT_EQ(ran.code, 4);
+  EXPECT_TRUE(has(ran.err,
+                  "cannot submit job 'b': job 'b' exists already; still submitted: 'a'\n"
+                  "  delete it: muster delete a --force --project default\n"))
+      << ran.err;
+  EXPECT_TRUE(muster({"get", "a"}).code == 0);
+}
+
 TEST_F(ChangedJobs, AWorkspaceWithAFolderIsRefused) {
   serve({});
   const std::string job =
@@ -301,6 +378,12 @@ TEST_F(ChangedJobs, FailedMembersRunAgainWithTheSpecOfTheirArray) {
                   "cannot be used with flags that change the job"));
   EXPECT_TRUE(has(refusal({"rerun", "train", "--failed", "--set", "array.max_running=-1"}),
                   "needs a number of at least 0"));
+  EXPECT_EQ(muster({"rerun", "train", "--failed", "--dry-run"}).err,
+            "muster: --dry-run cannot be used with --failed; leave one of them out\n"
+            "  see: muster rerun --help\n");
+  EXPECT_TRUE(has(muster({"rerun", "train", "--failed", "--idempotency-key", "k"}).err,
+                  "--idempotency-key cannot be used with --failed"));
+  EXPECT_EQ(server_->requests(), std::vector<std::string>());
 }
 
 TEST_F(ChangedJobs, WaitExitsWithTheFirstCodeThatIsNotZero) {
@@ -446,6 +529,45 @@ TEST_F(ChangedJobs, WaitForAStartEndsWithTheCodeOfAFailedJob) {
   EXPECT_TRUE(has(refusal({"wait", "a", "--for", "phase=Done"}), "'Done'"));
 }
 
+TEST_F(ChangedJobs, JobsOfSeveralProjectsAreWatchedTogether) {
+  job::Job other = live_job("b", job::Phase::kQueued);
+  other.spec.project = "team-a";
+  job::Job namesake = live_job("a", job::Phase::kQueued);
+  serve({.jobs = {namesake, other}, .settles_when_watched = true});
+
+  const Outcome ran = muster({"wait", "a", "b", "--for", "started"});
+
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "a: Running\nb: Running\n");
+  EXPECT_EQ(count_of("GET /v1/watch/jobs"), 1);
+}
+
+TEST_F(ChangedJobs, ResultsAsJsonAlwaysHaveTheSameShape) {
+  serve({.runs_on = true,
+         .jobs = {live_job("a", job::Phase::kRunning)},
+         .arrays = {waiting_array()}});
+
+  for (const char* command : {"suspend", "resume", "stop", "wait"}) {
+    const Outcome array = muster({command, "train", "--output", "json"});
+    EXPECT_TRUE(array.out.starts_with(R"({"jobs":[],"arrays":[{"id":"array-1")")) << array.out;
+  }
+  const Outcome both = muster({"stop", "nobody", "a", "train", "--output", "json"});
+  EXPECT_EQ(both.code, 3);
+  EXPECT_TRUE(both.out.starts_with(R"({"jobs":[{"id":"id-a")")) << both.out;
+  EXPECT_TRUE(has(both.out, R"(],"arrays":[{"id":"array-1")")) << both.out;
+}
+
+TEST_F(ChangedJobs, DeleteWithJsonDeletesTheOthersIfAJobIsMissing) {
+  serve({.jobs = {ended_job("a", job::Phase::kFailed)}});
+
+  const Outcome ran = muster({"delete", "nobody", "a", "--output", "json"});
+
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_TRUE(has(ran.err, "no job 'nobody'")) << ran.err;
+  EXPECT_TRUE(has(ran.out, R"("name":"a")")) << ran.out;
+  EXPECT_EQ(count_of("DELETE /v1/jobs/id-a"), 1);
+}
+
 TEST_F(ChangedJobs, WaitEndsWhenItsTimeIsUp) {
   serve({.jobs = {live_job("a", job::Phase::kRunning)}});
 
@@ -460,6 +582,41 @@ TEST_F(ChangedJobs, StopCanWaitForTheEnd) {
   muster({"submit", "single", "a", "--", "ls"});
 
   EXPECT_EQ(muster({"stop", "a", "--wait"}).out, "a has ended: Stopped\n");
+}
+
+TEST_F(ChangedJobs, ASweepIsWaitedForWithoutPolling) {
+  sweep::Sweep lr{.summary = {.id = "sweep-1", .name = "lr", .project = "default"}};
+  serve({.sweeps = {lr}, .settles_when_watched = true});
+
+  EXPECT_EQ(muster({"sweep", "wait", "lr"}).code, 0);
+  EXPECT_EQ(count_of("GET /v1/sweeps/lr"), 1);
+  EXPECT_EQ(count_of("GET /v1/watch/jobs of default"), 1);
+}
+
+TEST_F(ChangedJobs, ASweepIsNotWaitedForLongerThanItsTimeout) {
+  sweep::Sweep lr{.summary = {.id = "sweep-1", .name = "lr", .project = "default"}};
+  serve({.sweeps = {lr}});
+
+  const Outcome ran = muster({"sweep", "wait", "lr", "--timeout", "1ms"});
+
+  EXPECT_EQ(ran.code, 124);
+  EXPECT_EQ(ran.err, "muster: sweep 'lr' has not ended\n");
+}
+
+TEST_F(ChangedJobs, TheEndOfTheTrialsOfAStoppedSweepIsWatched) {
+  job::Job trial = live_job("lr-1", job::Phase::kRunning);
+  trial.stop_requested = true;
+  trial.origin = job::JobOrigin{
+      .kind = job::JobOrigin::Kind::kSweep, .name = "lr", .id = "sweep-1", .member = 1};
+  sweep::Sweep lr{.summary = {.id = "sweep-1", .name = "lr", .project = "default"}};
+  serve({.jobs = {trial}, .sweeps = {lr}, .settles_when_watched = true});
+
+  const Outcome ran = muster({"stop", "lr", "--wait"});
+
+  EXPECT_TRUE(ran.out.starts_with("lr has ended: ")) << ran.out << ran.err;
+  EXPECT_TRUE(has(muster({"get", "lr-1", "--output", "json"}).out, R"("phase":"Stopped")"));
+  // A stream of logs also ends when the server shuts down.
+  EXPECT_EQ(count_of("GET /v1/jobs/id-lr-1/logs"), 0);
 }
 
 // --- delete

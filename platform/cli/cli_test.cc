@@ -14,6 +14,7 @@
 #include "api/wire.h"
 #include "base/unique_fd.h"
 #include "cli/cli_fixture.h"
+#include "cli/common/test_terminal.h"
 
 namespace muster::cli {
 
@@ -132,6 +133,79 @@ TEST_F(Cli, CtrlCLeavesAFollowedJob) {
   EXPECT_NE(outcome.err.find("muster logs -f a"), std::string::npos);
   EXPECT_NE(outcome.err.find("muster stop a"), std::string::npos);
   EXPECT_EQ(count_of("POST /v1/jobs/a/stop of default"), 0);
+}
+
+TEST_F(Cli, CtrlCEndsASubmissionThatGetsNoAnswer) {
+  serve({.signal = SIGINT, .unanswered = "POST /v1/jobs"});
+
+  const Outcome outcome = muster({"submit", "single", "a", "--follow", "--", "ls"});
+
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_EQ(outcome.err,
+            "muster: interrupted before the server has answered; job 'a' may be submitted\n"
+            "  look for it: muster get a; stop it: muster stop a\n");
+  EXPECT_EQ(count_of("POST /v1/jobs"), 1);
+}
+
+TEST_F(Cli, ASecondSignalEndsARunThatGetsNoAnswer) {
+  serve({.signal = SIGINT, .unanswered = "POST /v1/jobs", .second_signal = SIGTERM});
+
+  const Outcome outcome = muster({"run", "--name", "a", "--", "ls"});
+
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_EQ(outcome.err,
+            "muster: waiting for the server's answer to stop the job; press Ctrl-C again to leave\n"
+            "muster: interrupted before the server has answered; job 'a' may be submitted\n"
+            "  look for it: muster get a; stop it: muster stop a\n");
+  EXPECT_EQ(count_of("POST /v1/jobs"), 1);
+}
+
+TEST_F(Cli, CtrlCStopsAForegroundJobThatIsBeingSubmitted) {
+  serve({.signal = SIGINT, .runs_on = true, .exit_code = 143, .signals_at = "POST /v1/jobs"});
+
+  const Outcome outcome = muster({"run", "--name", "a", "--", "sleep", "100"});
+
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_NE(outcome.err.find("muster: job 'a' was stopped"), std::string::npos) << outcome.err;
+  EXPECT_EQ(count_of("POST /v1/jobs"), 1);
+  EXPECT_EQ(count_of("POST /v1/jobs/a/stop of default"), 1);
+}
+
+TEST_F(Cli, ASecondCtrlCKillsAJobThoughTheServerDoesNotAnswerTheFirst) {
+  serve({.signal = SIGINT, .runs_on = true, .unanswered = "POST /v1/jobs/a/stop"});
+
+  const Outcome outcome = muster({"run", "--name", "a", "--", "sleep", "100"});
+
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_NE(outcome.err.find("killing job 'a'"), std::string::npos) << outcome.err;
+  EXPECT_EQ(count_of("POST /v1/jobs/a/stop of default"), 1);
+  EXPECT_EQ(count_of("POST /v1/jobs/a/stop of default now"), 1);
+}
+
+TEST_F(Cli, CtrlCDetachesFromAJobWithoutInput) {
+  serve({.signal = SIGINT, .runs_on = true, .settles_when_watched = true});
+  muster({"submit", "single", "a", "--", "sleep", "100"});
+
+  const Outcome outcome = muster({"attach", "a"});
+
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_NE(outcome.err.find("detached from job 'a'"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Cli, ADeclinedConversionSubmitsNothing) {
+  serve({});
+  muster({"submit", "single", "lab", "--", "sleep", "100"});
+  const TestTerminal terminal;
+  const base::UniqueFd before(::dup(STDIN_FILENO));
+  ::dup2(terminal.fd(), STDIN_FILENO);
+  terminal.type("n\n");
+
+  const Outcome outcome = muster({"convert", "lab", "--command", "ls"});
+
+  ::dup2(before.get(), STDIN_FILENO);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_TRUE(outcome.err.ends_with("muster: no job was submitted\n")) << outcome.err;
+  EXPECT_EQ(muster({"list", "-o", "names"}).out, "lab\n");
 }
 
 TEST_F(Cli, SuggestedCommandsNameTheProjectAndTheTask) {

@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <csignal>
 #include <fstream>
 
+#include "base/unique_fd.h"
 #include "cli/cli_fixture.h"
+#include "cli/common/test_terminal.h"
 
 namespace muster::cli {
 
@@ -196,6 +199,38 @@ TEST_F(Cli, TopPrintsOnceWithoutATerminal) {
        {"running 1   waiting 0\n", "\ngpu-7  ready", "\ndefault  ", "\na    default  Running"}) {
     EXPECT_NE(outcome.out.find(part), std::string::npos) << outcome.out << "lacks " << part;
   }
+  EXPECT_EQ(count_of("GET /v1/jobs in Starting,Running"), 1) << "other jobs are not read";
+}
+
+/// The exit code of `top` on a terminal, as the user sees it.
+int code_of_top_on_a_terminal() {
+  TestTerminal terminal;
+  const base::UniqueFd before(::dup(STDOUT_FILENO));
+  ::dup2(terminal.fd(), STDOUT_FILENO);
+  const Hooks hooks{
+      .serve = [](const config::ServeOptions&, const config::ReadAgain&) { return 0; },
+      .version = "1"};
+  const int code = run({"top"}, hooks);
+  ::dup2(before.get(), STDOUT_FILENO);
+  return code;
+}
+
+TEST_F(Cli, CtrlCEndsTopWhileTheServerDoesNotAnswer) {
+  serve({.signal = SIGINT, .unanswered = "GET /v1/nodes"});
+
+  EXPECT_EQ(code_of_top_on_a_terminal(), 0);
+}
+
+TEST_F(Cli, TopGoesOnAfterTheServerHasRestarted) {
+  // The first answer and its repetition are lost. Ctrl-C comes with the answer after that.
+  serve({.signal = SIGTERM,
+         .answer_lost = "GET /v1/nodes",
+         .answers_lost = 2,
+         .signals_at = "GET /v1/nodes",
+         .signals_after = 2});
+
+  EXPECT_EQ(code_of_top_on_a_terminal(), 0);
+  EXPECT_EQ(count_of("GET /v1/nodes"), 3);
 }
 
 }  // namespace

@@ -32,6 +32,14 @@ TEST(Completion, OfEveryShellContainsEveryCommandAndVisibleFlag) {
   }
 }
 
+TEST(Completion, OffersABoundedNumberOfJobs) {
+  const Command root = command_tree();
+  for (const std::string& script :
+       {bash_completion(root), zsh_completion(root), fish_completion(root)}) {
+    EXPECT_NE(script.find("list --limit 1000 --output names"), std::string::npos);
+  }
+}
+
 /// The words that bash would offer for the last of `words`, one in each line. A fake muster lists
 /// two jobs, a project and a node.
 std::string offered_by_bash(const std::string& words) {

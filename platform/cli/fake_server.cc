@@ -16,6 +16,7 @@
 #include "api/job_query.h"
 #include "api/job_rows.h"
 #include "api/routes.h"
+#include "api/sweep_wire.h"
 #include "api/terminal.h"
 #include "api/wire.h"
 #include "http/server_sent_events.h"
@@ -59,6 +60,17 @@ struct FakeServer::State {
   State(base::EventLoop& loop, Script behaviour)
       : script(std::move(behaviour)),
         server(loop, [this](const http::Request& request, const http::Respond& respond) {
+          const std::string what = request.method + " " + request.path;
+          if (what == script.unanswered && script.unanswered_after-- <= 0) {
+            note(request);
+            unanswered.push_back(respond);
+            ::kill(::getpid(), script.signal);
+            if (script.second_signal != 0) ::kill(::getpid(), script.second_signal);
+            return;
+          }
+          if (what == script.signals_at && script.signals_after-- == 0) {
+            ::kill(::getpid(), script.signal);
+          }
           respond(answer(request));
         }) {
     for (const job::Job& job : script.jobs) jobs[job.spec.name] = job;
@@ -74,12 +86,15 @@ struct FakeServer::State {
                                          .state_folder = "/state",
                                          .engine = script.engine})};
     }
-    const auto project = request.query.find("project");
-    requests.push_back(what + (project == request.query.end() ? "" : " of " + project->second));
+    note(request);
     if (what == script.refuses && script.refuses_after-- <= 0 && script.refusals-- != 0) {
       return problem_answer(script.refuses_with);
     }
-    if (what == script.answer_lost) return lost_answer();
+    if (what == script.answer_lost && script.answer_lost_after-- <= 0 && script.answers_lost != 0) {
+      --script.answers_lost;
+      if (script.lost_is_done) static_cast<void>(submit(request));
+      return lost_answer();
+    }
     if (auto answered = accounts.answer(request)) return *std::move(answered);
     if (auto answered = cluster.answer(request)) return *std::move(answered);
     if (request.path == api::kMachineTypesPath) {
@@ -92,7 +107,7 @@ struct FakeServer::State {
     if (request.path == api::kWatchJobsPath) return watch_jobs(request);
     if (what == "POST /v1/jobs") return submit(request);
     if (request.path.starts_with(std::string(api::kArraysPath) + "/")) return of_array(request);
-    if (request.path.starts_with("/v1/sweeps/")) return not_found_answer("such sweep");
+    if (request.path.starts_with(std::string(api::kSweepsPath) + "/")) return of_sweep(request);
     const std::string rest = request.path.substr(api::kJobsPath.size() + 1);
     const std::string name = name_of(rest.substr(0, rest.find('/')));
     if (what == script.vanishes_at) jobs.erase(name);
@@ -118,6 +133,34 @@ struct FakeServer::State {
     if (request.method == "DELETE") return remove(job);
     if (request.method == "PATCH") return set_labels(job, request.body);
     return {.body = api::job_to_json(job)};
+  }
+
+  void note(const http::Request& request) {
+    const std::string what = request.method + " " + request.path;
+    const auto project = request.query.find("project");
+    const auto phases = request.query.find("phase");
+    requests.push_back(
+        what + (project == request.query.end() ? "" : " of " + project->second) +
+        (request.query.contains("now") ? " now" : "") +
+        (phases == request.query.end() || what != "GET /v1/jobs" ? "" : " in " + phases->second));
+  }
+
+  /// /v1/sweeps/NAME or /v1/sweeps/NAME/ACTION
+  http::Response of_sweep(const http::Request& request) {
+    const std::string rest = request.path.substr(api::kSweepsPath.size() + 1);
+    const std::string name = rest.substr(0, rest.find('/'));
+    const auto found =
+        std::find_if(script.sweeps.begin(), script.sweeps.end(), [&](const sweep::Sweep& sweep) {
+          return sweep.summary.id == name || sweep.summary.name == name;
+        });
+    if (found == script.sweeps.end()) return not_found_answer("such sweep");
+    if (rest.ends_with("/stop")) end_sweep(*found, sweep::SweepPhase::kStopped);
+    return {.body = api::sweep_to_json(*found)};
+  }
+
+  static void end_sweep(sweep::Sweep& sweep, sweep::SweepPhase phase) {
+    sweep.summary.phase = phase;
+    sweep.summary.ended = base::FakeClock().now();
   }
 
   http::Response artifacts(const http::Request& request) const {
@@ -299,12 +342,24 @@ struct FakeServer::State {
         told->pieces.push_back(event(api::kJobEvent, api::job_to_json(job)));
       }
     };
+    const auto tell_array = [&](const job::Array& array) {
+      if (!wanted("project", array.spec.project) || !wanted("name", array.spec.name)) return;
+      told->pieces.push_back(event(api::kArrayEvent, api::array_to_json(array)));
+    };
+    const auto tell_sweep = [&](const sweep::SweepSummary& sweep) {
+      if (!wanted("project", sweep.project) || !wanted("name", sweep.name)) return;
+      told->pieces.push_back(event(api::kSweepEvent, record::to_json(sweep)));
+    };
     for (const auto& [name, job] : jobs) tell(job);
+    for (const sweep::Sweep& sweep : script.sweeps) tell_sweep(sweep.summary);
     told->pieces.push_back(event(api::kReadyEvent, "{}"));
     for (const job::Array& array : script.arrays) {
-      if (!wanted("project", array.spec.project) || !wanted("name", array.spec.name)) continue;
-      for (int i = 0; i < script.array_changes; ++i) {
-        told->pieces.push_back(event(api::kArrayEvent, api::array_to_json(array)));
+      for (int i = 0; i < script.array_changes; ++i) tell_array(array);
+    }
+    if (script.settles_when_watched) {
+      for (sweep::Sweep& sweep : script.sweeps) {
+        if (!sweep.summary.ended) end_sweep(sweep, sweep::SweepPhase::kSucceeded);
+        tell_sweep(sweep.summary);
       }
     }
     if (script.settles_when_watched) {
@@ -495,6 +550,7 @@ struct FakeServer::State {
   int member_requests = 0;                         ///< requests for them
   std::map<std::string, std::string> name_of_key;  ///< idempotency key -> name of its job
   std::vector<std::string> requests;
+  std::vector<http::Respond> unanswered;  ///< requests that wait for ever
   std::shared_ptr<Tape> tape;
   bool broke = false;
   http::Server server;

@@ -26,6 +26,7 @@
 #include "job/log_record.h"
 #include "job/node.h"
 #include "job/project.h"
+#include "sweep/sweep.h"
 
 namespace muster::cli {
 
@@ -51,6 +52,16 @@ struct Script {
   base::Error refuses_with = {.code = base::ErrorCode::kRefused, .what = "only admins may"};
   /// "POST /v1/notifications": the connection breaks in place of the answer to such a request.
   std::string answer_lost = {};
+  int answer_lost_after = 0;    ///< the number of such requests that are answered before
+  int answers_lost = -1;        ///< only so many answers are lost; -1: all
+  bool lost_is_done = false;    ///< a request whose answer is lost is carried out
+  std::string unanswered = {};  ///< such a request gets no answer, and `signal` is sent
+  int second_signal = 0;     ///< sent right after it; another signal, as both are pending at once
+  int unanswered_after = 0;  ///< the number of such requests that are answered before
+  std::string signals_at = {};  ///< `signal` is sent before the answer to such a request
+  int signals_after = 0;        ///< the number of such requests without a signal before
+  /// With settles_when_watched, each succeeds when it is watched.
+  std::vector<sweep::Sweep> sweeps = {};
   /// The metrics of every job; times and intervals of a query are ignored.
   std::vector<job::MetricSeries> metrics = {};
   /// Jobs that were asked to end have ended, and waiting jobs run, only when a client watches them.
@@ -74,7 +85,8 @@ class FakeServer {
   FakeServer(const std::filesystem::path& socket, Script script);
   ~FakeServer();
 
-  /// "POST /v1/jobs" ..., in order, without the first request of each connection.
+  /// "POST /v1/jobs" ..., in order, without the first request of each connection. " of PROJECT" and
+  /// " now" follow if the query has `project` and `now`; after "GET /v1/jobs", " in PHASES".
   std::vector<std::string> requests();
 
   // The URL for TLS.

@@ -10,6 +10,7 @@
 #include "cli/common/terminal.h"
 #include "cli/logs/logs.h"
 #include "cli/test_call.h"
+#include "record/rfc3339.h"
 
 namespace muster::cli {
 
@@ -115,13 +116,15 @@ TEST(Moment, IsParsedFromAnAgeOrRfc3339) {
   EXPECT_EQ(at("2023-11-14T23:13:20.25+01:00"),
             base::Time(std::chrono::milliseconds(1'700'000'000'250)));
   EXPECT_EQ(at("2023-11-14"), at("2023-11-14T00:00:00Z"));
+  EXPECT_EQ(at("2023-11-14 22:13:20Z"), base::Time(seconds(1'700'000'000)));
+  EXPECT_EQ(at("2261-12-31T23:59:59Z"), *record::parse_rfc3339("2261-12-31T23:59:59Z"));
   EXPECT_EQ(at("100000000d"), base::Time(kNow.time_since_epoch() % std::chrono::milliseconds(1)));
 }
 
 TEST(Moment, RefusesOtherTexts) {
   for (const char* text : {"", "soon", "2023-02-30T00:00:00Z", "2023-02-30", "2023-11-14T22:13:20",
                            "2023-11-14T22:13:20.Z", "2023-11-14T22:13:20Zulu", "-5m",
-                           "2023-1-14T22:13:20Z", "9999-01-01T00:00:00Z"}) {
+                           "2023-1-14T22:13:20Z", "9999-01-01T00:00:00Z", "1969-12-31T23:59:59Z"}) {
     EXPECT_FALSE(parse_moment(text, kNow)) << text;
   }
 }

@@ -47,7 +47,7 @@ struct BlockingClient::Impl {
     std::unique_ptr<ClientStream> stream = std::move(connection);
     MUSTER_TRY(const bool sent,
                stream->send_all(request_head(request, host_header(place)) + request.body,
-                                ClientStream::WhenAnswered::kStop));
+                                ClientStream::WhenAnswered::kStop, on_piece ? Wake{} : wake));
     MUSTER_TRY(const auto progress, receive(*stream, reader, wake));
     const bool whole = sent && progress == ResponseReader::Progress::kDone;
     if (whole && reader.keep_alive()) connection = std::move(stream);
@@ -80,6 +80,7 @@ struct BlockingClient::Impl {
   }
 
   ServerPlace place;
+  Wake wake_of_send;
   std::unique_ptr<ClientStream> connection;
   std::vector<char> buffer;
 };
@@ -90,8 +91,22 @@ BlockingClient::BlockingClient(TlsEndpoint endpoint)
     : impl_(std::make_unique<Impl>(std::move(endpoint))) {}
 BlockingClient::~BlockingClient() = default;
 
+void BlockingClient::set_wake(Wake wake) {
+  impl_->wake_of_send = std::move(wake);
+}
+
 Result<Response> BlockingClient::send(const Request& request) {
-  return impl_->exchange(request, {}, {});
+  if (impl_->wake_of_send.fd < 0) return impl_->exchange(request, {}, {});
+  bool is_left = false;
+  const Wake wake{.fd = impl_->wake_of_send.fd, .on_wake = [&] {
+                    is_left = !impl_->wake_of_send.on_wake();
+                    return !is_left;
+                  }};
+  auto answer = impl_->exchange(request, {}, wake);
+  if (!is_left) return answer;
+  return Error{.code = ErrorCode::kUnavailable,
+               .what = "interrupted while waiting for the server",
+               .detail = std::make_shared<RequestLeft>()};
 }
 
 Result<Response> BlockingClient::stream(const Request& request,
@@ -228,7 +243,8 @@ bool ClientStream::is_dead() {
   return count >= 0 || (errno != EAGAIN && errno != EINTR);
 }
 
-Result<bool> ClientStream::send_all(std::string_view bytes, WhenAnswered when_answered) {
+Result<bool> ClientStream::send_all(std::string_view bytes, WhenAnswered when_answered,
+                                    const Wake& wake) {
   while (!bytes.empty()) {
     const TlsStep step = try_to_write(bytes);
     if (step.kind == TlsStep::Kind::kFailed) return false;
@@ -237,10 +253,17 @@ Result<bool> ClientStream::send_all(std::string_view bytes, WhenAnswered when_an
     const bool more_may_come = read_ahead();
     if (when_answered == WhenAnswered::kStop && !ahead_.empty()) return false;
     if (step.kind == TlsStep::Kind::kDone) continue;
-    pollfd waits{.fd = fd_.get(), .events = POLLOUT, .revents = 0};
-    if (more_may_come) waits.events |= POLLIN;
-    if (::poll(&waits, 1, -1) < 0 && errno != EINTR) {
+    std::array<pollfd, 2> fds{
+        {{.fd = fd_.get(), .events = POLLOUT, .revents = 0},
+         {.fd = wake.fd, .events = POLLIN, .revents = 0}}};  // poll() skips a negative one
+    if (more_may_come) fds[0].events |= POLLIN;
+    if (::poll(fds.data(), fds.size(), -1) < 0) {
+      if (errno == EINTR) continue;
       return system_error("cannot wait for the server", errno);
+    }
+    if (fds[1].revents != 0 && !wake.on_wake()) {
+      return Error{.code = ErrorCode::kUnavailable,
+                   .what = "interrupted while sending to the server"};
     }
   }
   return true;

@@ -27,6 +27,10 @@ namespace muster::http {
 /// sent. The server may have carried out the request.
 struct AnswerLost : base::ErrorDetail {};
 
+/// Of a kUnavailable error: the wake of the client has ended the request, which the server may have
+/// carried out.
+struct RequestLeft : AnswerLost {};
+
 class BlockingClient {
  public:
   explicit BlockingClient(std::filesystem::path socket);
@@ -34,9 +38,13 @@ class BlockingClient {
   explicit BlockingClient(TlsEndpoint endpoint);
   ~BlockingClient();
 
+  /// Interrupts send() from now on. If `wake.on_wake` returns false, it need not drain the descriptor.
+  void set_wake(Wake wake);
+
   /// Sends a request and waits for the complete answer. kUnavailable: no answer; with
-  /// AnswerLost if the connection existed. kRefused: the server belongs to another user, or its
-  /// certificate is not trusted. A status of 400 or more is an answer, not an error.
+  /// AnswerLost if the connection existed, and with RequestLeft if set_wake() ended it. kRefused: the
+  /// server belongs to another user, or its certificate is not trusted. A status of 400 or more is an
+  /// answer, not an error.
   base::Result<Response> send(const Request& request);
 
   /// Sends a request and hands over the pieces of the body as they arrive, until the body ends,
@@ -80,9 +88,10 @@ class ClientStream {
   /// wait for each other to read. kStop: an early answer from the server ends the sending.
   ///
   /// Returns whether all was sent. If the server stops reading, that is not an error: its answer
-  /// can still be received.
+  /// can still be received. kUnavailable: `wake`, whose callback must not send here, ended it.
   enum class WhenAnswered { kStop, kGoOn };
-  base::Result<bool> send_all(std::string_view bytes, WhenAnswered when_answered);
+  base::Result<bool> send_all(std::string_view bytes, WhenAnswered when_answered,
+                              const Wake& wake = {});
 
   /// Sends without waiting: receive() sends the rest while it waits for bytes. After the first call,
   /// send_all() must not be called any more.

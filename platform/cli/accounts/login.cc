@@ -129,9 +129,11 @@ Result<Context> context_to_log_in(const LoginCommand& command, const Contexts& c
 Result<bool> settle_trust(Context& context, Interrupts& interrupts) {
   if (!context.fingerprint.empty() || !context.ca_file.empty()) return true;
   MUSTER_TRY(http::TlsEndpoint endpoint, endpoint_of(context));
-  const auto answer =
-      http::BlockingClient(endpoint).send({.method = "GET", .path = std::string(api::kHealthPath)});
+  http::BlockingClient client(endpoint);
+  client.set_wake(ended_by_signals(interrupts.fd()));
+  const auto answer = client.send({.method = "GET", .path = std::string(api::kHealthPath)});
   if (answer) return true;
+  if (base::detail_of<http::RequestLeft>(answer.error()) != nullptr) return answer.error();
   // If the server can be reached without verification, its certificate is the problem, and the user
   // can be asked about it. Otherwise the error has another cause.
   MUSTER_TRY(const std::string fingerprint, http::fingerprint_at(endpoint.host, endpoint.port));
@@ -316,9 +318,10 @@ bool is_invalid_token(const Error& error) {
 /// Ends a session on the server. A session that has already ended is not an error.
 ///
 /// Errors: the session is still valid, and expires by itself.
-Result<void> end_session(const Context& context) {
+Result<void> end_session(const Context& context, const Interrupts* interrupts = nullptr) {
   MUSTER_TRY(const http::TlsEndpoint endpoint, endpoint_of(context));
   api::Client client(endpoint, context.token);
+  if (interrupts != nullptr) client.set_wake(ended_by_signals(interrupts->fd()));
   auto ended = client.log_out();
   if (!ended && is_invalid_token(ended.error())) return {};
   return ended;
@@ -332,10 +335,10 @@ std::string how_to_end_session(const Context& context) {
 
 /// Ends the session that a new one replaces. Both are of the same server, whose certificate may be
 /// a new one: it is verified as for the new session.
-void end_replaced_session(Context replaced, const Context& context) {
+void end_replaced_session(Context replaced, const Context& context, const Interrupts& interrupts) {
   replaced.fingerprint = context.fingerprint;
   replaced.ca_file = context.ca_file;
-  const auto ended = end_session(replaced);
+  const auto ended = end_session(replaced, &interrupts);
   if (ended) return;
   std::cerr << "muster: warning: the earlier session could not be ended on the server: "
             << ended.error().what << "\n  " << how_to_end_session(replaced) << "\n"
@@ -355,9 +358,11 @@ Result<void> keep(const fs::path& folder, const Context& context) {
 }
 
 /// Exchanges `token` for a session, and stores the session.
-Result<Context> open_session(const fs::path& folder, Context context, const std::string& token) {
+Result<Context> open_session(const fs::path& folder, Context context, const std::string& token,
+                             const Interrupts& interrupts) {
   MUSTER_TRY(const http::TlsEndpoint endpoint, endpoint_of(context));
   api::Client client(endpoint, token);
+  client.set_wake(ended_by_signals(interrupts.fd()));
   // An invitation can be used once, so check first that the session can be stored.
   MUSTER_CHECK(change_contexts(folder, [](Contexts&) { return Result<void>(); }));
   api::TokenRequest request;
@@ -373,14 +378,16 @@ Result<Context> open_session(const fs::path& folder, Context context, const std:
 /// Whether only the verification of the server's certificate changes: the command brings no token,
 /// and the server, verified as `context` requires, accepts the session that the context has.
 Result<bool> continues_session(const LoginCommand& command, const Context& context,
-                               const Context* before) {
+                               const Context* before, const Interrupts& interrupts) {
   const bool brings_token = !command.token_file.empty() || command.token_stdin;
   if (before == nullptr || brings_token) return false;
   const bool is_verified_alike =
       context.fingerprint == before->fingerprint && context.ca_file == before->ca_file;
   if (is_verified_alike) return false;
   MUSTER_TRY(const http::TlsEndpoint endpoint, endpoint_of(context));
-  const auto who = api::Client(endpoint, before->token).who_am_i();
+  api::Client client(endpoint, before->token);
+  client.set_wake(ended_by_signals(interrupts.fd()));
+  const auto who = client.who_am_i();
   if (who) return true;
   if (is_invalid_token(who.error())) return false;
   return who.error();
@@ -396,10 +403,12 @@ Result<Context> continue_session(const fs::path& folder, Context context, const 
 }
 
 /// The projects of the user of a new session; empty if the server does not answer.
-std::vector<std::string> projects_of(const Context& context) {
+std::vector<std::string> projects_of(const Context& context, const Interrupts& interrupts) {
   const auto endpoint = endpoint_of(context);
   if (!endpoint) return {};
-  const auto who = api::Client(*endpoint, context.token).who_am_i();
+  api::Client client(*endpoint, context.token);
+  client.set_wake(ended_by_signals(interrupts.fd()));
+  const auto who = client.who_am_i();
   std::vector<std::string> names;
   if (!who) return names;
   for (const auto& [project, role] : who->projects) {
@@ -428,16 +437,16 @@ Result<int> execute(const LoginCommand& command, const Hooks&) {
   MUSTER_TRY(const bool trusted, settle_trust(context, interrupts));
   if (!trusted) return kExitInterrupted;
   const Context* const before = contexts.find(context.name);
-  MUSTER_TRY(const bool continues, continues_session(command, context, before));
+  MUSTER_TRY(const bool continues, continues_session(command, context, before, interrupts));
   if (continues) {
     MUSTER_TRY(context, continue_session(folder, context, *before));
   } else {
     MUSTER_TRY(const auto token, token_to_log_in(command, interrupts));
     if (!token) return kExitInterrupted;
-    MUSTER_TRY(context, open_session(folder, context, *token));
-    if (before != nullptr) end_replaced_session(*before, context);
+    MUSTER_TRY(context, open_session(folder, context, *token, interrupts));
+    if (before != nullptr) end_replaced_session(*before, context, interrupts);
   }
-  const std::vector<std::string> projects = projects_of(context);
+  const std::vector<std::string> projects = projects_of(context, interrupts);
   const std::optional<std::string> chosen = project_after_login(context.project, projects);
   if (chosen && *chosen != context.project) {
     context.project = *chosen;

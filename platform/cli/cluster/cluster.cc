@@ -128,18 +128,27 @@ Result<ClusterView> read_cluster(Connection& connection) {
   ClusterView view{.now = base::SystemClock().now()};
   MUSTER_TRY(view.nodes, connection.call([](api::Client& client) { return client.nodes(); }));
   MUSTER_TRY(view.projects, connection.call([](api::Client& client) { return client.projects(); }));
-  MUSTER_TRY(view.jobs, connection.call([](api::Client& client) { return client.list(); }));
+  const api::JobQuery running{.phases = {job::Phase::kStarting, job::Phase::kRunning}};
+  MUSTER_TRY(view.jobs,
+             connection.call([&](api::Client& client) { return client.list_all(running); }));
   MUSTER_TRY(view.queue, connection.call([](api::Client& client) { return client.queue(); }));
   return view;
 }
 
 Result<int> watch(Connection& connection, std::chrono::milliseconds interval) {
   LiveScreen screen;
-  do {
-    MUSTER_TRY(const ClusterView view, read_cluster(connection));
-    if (!screen.show(top_picture(view, screen.size()))) return kExitBrokenPipe;
-  } while (screen.wait(interval));
-  return kExitDone;
+  connection.set_wake(ended_by_signals(screen.signals_fd()));
+  while (true) {
+    const Result<ClusterView> view = read_cluster(connection);
+    if (!view) {
+      MUSTER_TRY(const bool is_back, connection.come_back_after(view.error(), screen.signals_fd()));
+      if (!is_back || screen.user_quits()) return kExitDone;
+      continue;
+    }
+    connection.is_well();
+    if (!screen.show(top_picture(*view, screen.size()))) return kExitBrokenPipe;
+    if (!screen.wait(interval)) return kExitDone;
+  }
 }
 
 }  // namespace

@@ -111,6 +111,8 @@ Result<Call> read_call(const Command& root, const std::vector<std::string>& word
   const Command& command = command_at(root, arguments.path);
   in.refuse_empty("--context");
   Call call = command.read != nullptr ? command.read(in) : root.read(in);
+  // Without a value, each of these would choose something else: all jobs of a file, or the default.
+  for (const char* flag : {"--name", "--only", "--task"}) in.refuse_empty(flag);
   if (!in.reader.ok()) return usage_error(arguments.path, in.reader.faults());
   return call;
 }

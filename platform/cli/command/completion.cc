@@ -49,7 +49,7 @@ std::vector<Step> steps_in(const Command& root) {
 const char* names_command(Offer offer) {
   switch (offer) {
     case Offer::kJobs:
-      return "list --output names";
+      return "list --limit 1000 --output names";
     case Offer::kProjects:
       return "project list --output names";
     case Offer::kNodes:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -12,6 +11,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "job/job.h"
+#include "record/rfc3339.h"
 
 namespace muster::cli {
 
@@ -83,79 +83,12 @@ std::string in_words(nanoseconds duration) {
   return whole.count() == 0 ? "0s" : base::format_duration(whole);
 }
 
-/// Reads the parts of an RFC 3339 time from left to right. After one missing part, every read
-/// fails.
-class Scanner {
- public:
-  explicit Scanner(std::string_view text) : rest_(text) {}
-
-  int number(size_t digits, int low, int high) {
-    int value = 0;
-    const std::string_view part = rest_.substr(0, digits);
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-    ok_ = ok_ && error == std::errc{} && part.size() == digits && part[0] != '-' &&
-          end == part.data() + part.size() && value >= low && value <= high;
-    rest_.remove_prefix(part.size());
-    return value;
-  }
-
-  bool one_of(std::string_view letters) {
-    if (rest_.empty() || letters.find(rest_.front()) == std::string_view::npos) return false;
-    rest_.remove_prefix(1);
-    return true;
-  }
-
-  void expect(std::string_view letters) { ok_ = one_of(letters) && ok_; }
-
-  nanoseconds fraction() {
-    if (!one_of(".")) return nanoseconds{0};
-    int64_t unit = 100'000'000;
-    nanoseconds sum{0};
-    const size_t before = rest_.size();
-    while (!rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9') {
-      sum += nanoseconds{(rest_.front() - '0') * unit};
-      unit /= 10;
-      rest_.remove_prefix(1);
-    }
-    ok_ = ok_ && rest_.size() < before;
-    return sum;
-  }
-
-  std::chrono::minutes offset() {
-    if (one_of("Zz")) return std::chrono::minutes{0};
-    const int sign = one_of("-") ? -1 : 1;
-    if (sign > 0) expect("+");
-    const int hours = number(2, 0, 23);
-    expect(":");
-    return std::chrono::minutes{sign * (hours * 60 + number(2, 0, 59))};
-  }
-
-  bool done() const { return ok_ && rest_.empty(); }
-
- private:
-  std::string_view rest_;
-  bool ok_ = true;
-};
-
-std::optional<Time> parse_rfc3339(std::string_view text) {
-  Scanner scan(text);
-  // Within these years, nanoseconds since 1970 fit into 64 bits.
-  const std::chrono::year year{scan.number(4, 1970, 2260)};
-  scan.expect("-");
-  const std::chrono::month month{static_cast<unsigned>(scan.number(2, 1, 12))};
-  scan.expect("-");
-  const std::chrono::day day{static_cast<unsigned>(scan.number(2, 1, 31))};
-  scan.expect("Tt ");
-  nanoseconds clock = std::chrono::hours{scan.number(2, 0, 23)};
-  scan.expect(":");
-  clock += std::chrono::minutes{scan.number(2, 0, 59)};
-  scan.expect(":");
-  clock += seconds{scan.number(2, 0, 60)};
-  clock += scan.fraction();
-  clock -= scan.offset();
-  const std::chrono::year_month_day date{year, month, day};
-  if (!scan.done() || !date.ok()) return std::nullopt;
-  return std::chrono::sys_days{date} + clock;
+/// Also accepts a blank between date and time, as RFC 3339 allows.
+std::optional<Time> typed_time(std::string text) {
+  constexpr size_t kDateLength = 10;
+  if (text.size() > kDateLength && text[kDateLength] == ' ') text[kDateLength] = 'T';
+  const auto time = record::parse_rfc3339(text);
+  return time && *time >= Time() ? time : std::nullopt;
 }
 
 }  // namespace
@@ -179,8 +112,8 @@ base::Result<Time> parse_moment(std::string_view text, Time now) {
     const auto since_epoch = std::chrono::duration_cast<milliseconds>(now.time_since_epoch());
     return now - std::min(*ago, since_epoch);
   }
-  if (const auto moment = parse_rfc3339(text)) return *moment;
-  if (const auto midnight = parse_rfc3339(std::string(text) + "T00:00:00Z")) return *midnight;
+  if (const auto moment = typed_time(std::string(text))) return *moment;
+  if (const auto midnight = typed_time(std::string(text) + "T00:00:00Z")) return *midnight;
   return base::Error{.code = base::ErrorCode::kInvalid,
                      .what = "'" + std::string(text) +
                              "' is not a time; give a duration before now such as 10m, or a time "

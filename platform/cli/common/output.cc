@@ -14,6 +14,7 @@
 #include "base/json_text.h"
 #include "base/text.h"
 #include "cli/common/terminal.h"
+#include "http/client.h"
 #include "words/sentence.h"
 
 namespace muster::cli {
@@ -218,6 +219,7 @@ using base::ErrorCode;
 using job::Phase;
 
 int exit_code_of(const Error& error) {
+  if (base::detail_of<http::RequestLeft>(error) != nullptr) return kExitInterrupted;
   switch (error.code) {
     case ErrorCode::kInvalid:
       return kExitUsage;

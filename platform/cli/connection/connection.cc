@@ -162,9 +162,20 @@ Result<bool> Connection::come_back(int wake_fd) {
   return true;
 }
 
+Result<bool> Connection::come_back_after(const base::Error& error, int signals_fd) {
+  if (base::detail_of<http::RequestLeft>(error) != nullptr) return false;
+  if (error.code != base::ErrorCode::kUnavailable) return error;
+  return come_back(signals_fd);
+}
+
 void Connection::set_project(const std::string& project) {
   project_ = project;
   client_->set_project(project);
+}
+
+void Connection::set_wake(http::Wake wake) {
+  client_->set_wake(wake);
+  wake_ = std::move(wake);
 }
 
 std::string Connection::url() const {
@@ -175,6 +186,7 @@ std::unique_ptr<api::Client> Connection::second_client() const {
   auto client = endpoint_ ? std::make_unique<api::Client>(*endpoint_, token_)
                           : std::make_unique<api::Client>(paths_.socket);
   client->set_project(project_);
+  if (wake_.fd >= 0) client->set_wake(wake_);
   return client;
 }
 
@@ -200,6 +212,12 @@ Result<http::TlsEndpoint> endpoint_of(const Context& context) {
 Result<Connection> connect(const Hooks& hooks, const std::string& project) {
   MUSTER_TRY(const Context context, chosen_context(hooks.context));
   return Connection::open(context, hooks.version, project, hooks.engine);
+}
+
+bool is_for_kubernetes(const Hooks& hooks, const Caller& caller) {
+  if (!hooks.engine.empty()) return hooks.engine == "kubernetes";
+  const auto chosen = caller.environment.find("MUSTER_ENGINE");
+  return chosen != caller.environment.end() && chosen->second == "kubernetes";
 }
 
 int for_each_name(const std::vector<std::string>& names,
@@ -329,15 +347,19 @@ class Watcher {
     std::string place;
     seen_.clear();
     const api::Client::WatchHandlers handlers{
-        .on_job = [this](const job::Job& job) { return tell(job.spec.name, &job); },
+        .on_job =
+            [this](const job::Job& job) {
+              return tell(name_of(job.spec.project, job.spec.name), &job);
+            },
         .on_array =
             [this](const job::Array& array) {
-              return tell_object(array.spec.name, array, watch_.on_array) &&
+              return tell_object(name_of(array.spec.project, array.spec.name), array,
+                                 watch_.on_array) &&
                      follow_members_of(array);
             },
         .on_sweep =
             [this](const sweep::SweepSummary& sweep) {
-              return tell_object(sweep.name, sweep, watch_.on_sweep);
+              return tell_object(name_of(sweep.project, sweep.name), sweep, watch_.on_sweep);
             },
         .on_removed = [this](const api::RemovedJob& gone) { return tell_removed(gone); },
         .on_ready = [this] { return tell_missing(); },
@@ -348,13 +370,28 @@ class Watcher {
             }};
     const http::Wake wake{.fd = wake_fd_.get(), .on_wake = [this] { return heed(); }};
     // The server filters by one name; of several jobs all jobs of the project are read.
-    api::Client::WatchQuery query{.project = watch_.project};
-    if (watch_.names.size() == 1) {
+    api::Client::WatchQuery query;
+    if (!watch_.project.empty()) query.project = watch_.project;
+    if (filters_by_name()) {
       const auto member = jobless_.begin();
       query.name = member == jobless_.end() ? *watch_.names.begin() : member->second.name;
     }
     return connection_.client().watch_jobs(query, place, handlers, wake);
   }
+
+  /// As in JobWatch::names.
+  std::string name_of(const std::string& project, const std::string& name) const {
+    return watch_.project.empty() ? project + "/" + name : name;
+  }
+
+  /// The project and the name of an entry of JobWatch::names.
+  std::pair<std::string, std::string> place_of(const std::string& name) const {
+    if (!watch_.project.empty()) return {watch_.project, name};
+    const size_t slash = std::min(name.find('/'), name.size() - 1);
+    return {name.substr(0, slash), name.substr(slash + 1)};
+  }
+
+  bool filters_by_name() const { return !watch_.project.empty() && watch_.names.size() == 1; }
 
   bool tell(const std::string& name, const job::Job* job) {
     connection_.is_well();
@@ -367,7 +404,8 @@ class Watcher {
 
   bool tell_removed(const api::RemovedJob& gone) {
     connection_.is_well();
-    if (watch_.names.contains(gone.name) && !tell_absent(gone.name, true)) return false;
+    const std::string name = name_of(gone.project, gone.name);
+    if (watch_.names.contains(name) && !tell_absent(name, true)) return false;
     return tell_all_members([&](const job::JobOrigin& origin) { return origin.id == gone.id; });
   }
 
@@ -377,7 +415,7 @@ class Watcher {
   /// The stream has no job of this name, but it may be the name of a member. `was_removed`: the job was
   /// removed, so a job that now has this name is a different job.
   bool tell_absent(const std::string& name, bool was_removed = false) {
-    if (!job::member_of(name)) return tell(name, nullptr);
+    if (!job::member_of(place_of(name).second)) return tell(name, nullptr);
     due_[name] = due_[name] || was_removed;
     return look_up_soon();
   }
@@ -419,11 +457,10 @@ class Watcher {
 
   /// Whether to go on. Errors: those of the server, but not that the member does not exist.
   Result<bool> tell_member(const std::string& name, bool was_removed) {
-    if (!lookup_) {
-      lookup_ = connection_.second_client();
-      lookup_->set_project(watch_.project);
-    }
-    const auto job = lookup_->get(name);
+    const auto& [project, job_name] = place_of(name);
+    if (!lookup_) lookup_ = connection_.second_client();
+    lookup_->set_project(project);
+    const auto job = lookup_->get(job_name);
     if (!job && job.error().code != base::ErrorCode::kNotFound) return job.error();
     if (!job) return tell_unknown(name);
     if (was_removed && !is_jobless_member(*job)) return tell(name, nullptr);
@@ -433,7 +470,7 @@ class Watcher {
 
   /// While the job of a member is being stored, the server shows neither the job nor the member.
   Result<bool> tell_unknown(const std::string& name) {
-    const auto member = job::member_of(name);
+    const auto member = job::member_of(place_of(name).second);
     const auto array = lookup_->array(member->array);
     if (!array && array.error().code != base::ErrorCode::kNotFound) return array.error();
     if (!array || !has_member(*array, member->index)) return tell(name, nullptr);
@@ -457,7 +494,7 @@ class Watcher {
 
   /// With a single name, the server filters by the name of the job or of its array.
   bool read_anew() {
-    reads_anew_ = watch_.names.size() == 1;
+    reads_anew_ = filters_by_name();
     return !reads_anew_;
   }
 
@@ -466,7 +503,7 @@ class Watcher {
     // stopped before they became jobs.
     const bool has_stopped =
         std::exchange(stopped_[array.id], array.counts.stopped) != array.counts.stopped;
-    return (watch_.names.size() > 1 && !has_stopped && !job::is_final(array.phase)) ||
+    return (!filters_by_name() && !has_stopped && !job::is_final(array.phase)) ||
            tell_all_members([&](const job::JobOrigin& origin) { return origin.id == array.id; });
   }
 

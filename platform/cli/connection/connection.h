@@ -32,6 +32,12 @@
 
 namespace muster::cli {
 
+/// For set_wake(): ends requests while a signal is pending, which stays pending. `signals_fd`: of
+/// Interrupts or LiveScreen.
+inline http::Wake ended_by_signals(int signals_fd) {
+  return {.fd = signals_fd, .on_wake = [] { return false; }};
+}
+
 class Connection {
  public:
   /// Connects to the server. Prints a warning if its version differs from `version`. `project`: as in
@@ -52,6 +58,9 @@ class Connection {
   /// for the rest of the time.
   /// Errors: kUnavailable after too many failures.
   Result<bool> come_back(int wake_fd = -1);
+  /// come_back() after `error` of a request of a command that goes on. False: a signal is pending in
+  /// `signals_fd`. Errors: `error`, if connecting again does not help; those of come_back().
+  Result<bool> come_back_after(const base::Error& error, int signals_fd);
   /// Call when the stream has delivered data.
   void is_well() {
     failures_ = 0;
@@ -60,6 +69,10 @@ class Connection {
 
   /// api::Client::set_project(), also after reopen().
   void set_project(const std::string& project);
+
+  /// api::Client::set_wake() for all clients, also after reopen(). `wake.fd` must stay open while this
+  /// connection sends requests.
+  void set_wake(http::Wake wake);
 
   /// Another client, for a request while client() reads a stream.
   std::unique_ptr<api::Client> second_client() const;
@@ -81,6 +94,7 @@ class Connection {
   auto call(const Attempt& attempt) -> decltype(attempt(client())) {
     auto answer = attempt(client());
     if (answer || answer.error().code != base::ErrorCode::kUnavailable) return answer;
+    if (base::detail_of<http::RequestLeft>(answer.error()) != nullptr) return answer;
     MUSTER_CHECK(reopen());
     return attempt(client());
   }
@@ -105,6 +119,7 @@ class Connection {
   std::string token_;
   std::string project_;
   std::string engine_;
+  http::Wake wake_;
   std::unique_ptr<api::Client> client_;
   api::ServerInfo server_;
   int failures_ = 0;  ///< since the last is_well()
@@ -200,6 +215,10 @@ using base::Result;
 /// names of jobs are looked up.
 Result<Connection> connect(const Hooks& hooks, const std::string& project = {});
 
+/// Whether jobs are for a server that runs them on Kubernetes, as far as --engine and $MUSTER_ENGINE
+/// tell: a server that runs already, or elsewhere, may have any engine. Pure.
+bool is_for_kubernetes(const Hooks& hooks, const Caller& caller);
+
 /// Calls `act` for every name, also after failures; the first failure decides the exit code.
 int for_each_name(const std::vector<std::string>& names,
                   const std::function<Result<void>(const std::string&)>& act);
@@ -219,8 +238,8 @@ Result<void> show(Output output, std::string_view text, std::string_view json);
 
 /// What watch_jobs() waits for.
 struct JobWatch {
-  std::string project;
-  std::set<std::string> names;  ///< of the jobs, arrays and sweeps
+  std::string project;  ///< empty: jobs of several projects; all that the user sees are read
+  std::set<std::string> names;  ///< of the jobs, arrays and sweeps; without a project: PROJECT/NAME
   /// Called with each job, and again after each change; nullptr: the job does not exist or was removed.
   /// A member of an array that is not a job yet is passed on as the server shows it; when it becomes
   /// a job, its id changes. Returns false to stop.

@@ -173,25 +173,15 @@ Result<void> apply_array_flags(const ArrayFlags& flags, job::JobSpec& spec) {
                .faults = std::move(faults)};
 }
 
-Result<job::Array> wait_for_array(Connection& connection, const std::string& name) {
-  // Only the end of the logs matters here, not their content.
-  const job::LogQuery query{.follow = true, .task = {}, .since = {}, .tail = 0};
-  return connection.call([&](api::Client& client) {
-    return client.array_logs(
-        name, query, {.on_record = [](const job::LogRecord&) { return true; }, .on_array = {}});
-  });
-}
-
 Result<int> change_each(Connection& connection, const std::vector<std::string>& names,
                         Output output, const NamedChange& change) {
-  std::vector<job::Job> jobs;
-  std::vector<std::string> others;
+  Documents all;
   std::string text;
   const int code = for_each_name(names, [&](const std::string& name) -> Result<void> {
     auto job = connection.call([&](api::Client& client) { return change.of_job(client, name); });
     if (job) {
       text += change.job_line(*job);
-      jobs.push_back(*std::move(job));
+      all.jobs.push_back(api::job_to_json(*job));
       return {};
     }
     MUSTER_TRY(const auto array, instead_of_job(connection, job.error(), [&](api::Client& client) {
@@ -199,7 +189,7 @@ Result<int> change_each(Connection& connection, const std::vector<std::string>& 
                }));
     if (array) {
       text += change.array_line(*array);
-      others.push_back(api::array_to_json(*array));
+      all.arrays.push_back(api::array_to_json(*array));
       return {};
     }
     if (!change.of_sweep) return std::move(job).error();
@@ -208,18 +198,19 @@ Result<int> change_each(Connection& connection, const std::vector<std::string>& 
                }));
     if (!sweep) return std::move(job).error();
     text += sweep_stop_text(sweep->summary);
-    others.push_back(api::sweep_to_json(*sweep));
+    all.sweeps.push_back(api::sweep_to_json(*sweep));
     return {};
   });
-  MUSTER_CHECK(show(output, text, jobs_and_others(jobs, others)));
+  MUSTER_CHECK(show(output, text, all.to_json()));
   return code;
 }
 
-std::string jobs_and_others(const std::vector<job::Job>& jobs,
-                            const std::vector<std::string>& others) {
-  if (others.empty()) return api::jobs_to_json(jobs);
-  if (others.size() == 1 && jobs.empty()) return others.front();
-  return "[" + api::jobs_to_json(jobs) + "," + base::joined(others, ",") + "]";
+std::string Documents::to_json() const {
+  const auto list = [](const std::vector<std::string>& documents) {
+    return "[" + base::joined(documents, ",") + "]";
+  };
+  return "{\"jobs\":" + list(jobs) + ",\"arrays\":" + list(arrays) + ",\"sweeps\":" + list(sweeps) +
+         "}";
 }
 
 std::string array_stop_text(const job::Array& array) {

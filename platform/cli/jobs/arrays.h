@@ -2,6 +2,7 @@
 // sweep; and the flags that make an array of a job.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -58,8 +59,12 @@ ArrayFlags read_array_flags(FlagReader& reader);
 /// Sets the array of a spec. Reads the files. kInvalid: with all faults of the array.
 Result<void> apply_array_flags(const ArrayFlags& flags, job::JobSpec& spec);
 
-/// Waits until all members have ended.
-Result<job::Array> wait_for_array(Connection& connection, const std::string& name);
+/// Waits until all members have ended, or the array was removed. deleting.cc
+Result<void> wait_for_array(Connection& connection, const job::Array& array);
+
+/// Waits until a sweep has ended. Returns the exit code of the command `sweep wait`. ending.cc
+Result<int> wait_for_sweep(Connection& connection, const sweep::SweepSummary& sweep,
+                           std::optional<std::chrono::milliseconds> timeout);
 
 /// Waits until every job of a stopped sweep has ended. deleting.cc
 Result<void> wait_for_trials(Connection& connection, const sweep::SweepSummary& sweep);
@@ -82,10 +87,15 @@ struct NamedChange {
 Result<int> change_each(Connection& connection, const std::vector<std::string>& names,
                         Output output, const NamedChange& change);
 
-/// The document of a result: {"jobs": [...]}, a single array or sweep, or a list of these. `others`:
-/// as JSON.
-std::string jobs_and_others(const std::vector<job::Job>& jobs,
-                            const std::vector<std::string>& others);
+/// The document of a result: the JSON of each object.
+struct Documents {
+  std::vector<std::string> jobs;
+  std::vector<std::string> arrays;
+  std::vector<std::string> sweeps;
+
+  /// {"jobs": [...], "arrays": [...], "sweeps": [...]}
+  std::string to_json() const;
+};
 
 /// "stopping train: 5 of 10 done ...".
 std::string array_stop_text(const job::Array& array);

@@ -89,10 +89,10 @@ TEST_F(ArrayFile, IsRefusedIfItIsEmptyOrMissingOrDoesNotFitTheIndexes) {
       {.indexes = *job::array_of("0-4"), .lines_file = file("one\ntwo\n")}, made));
 }
 
-TEST(JobsAndOthers, AreOneDocument) {
-  EXPECT_EQ(jobs_and_others({}, {"{\"a\":1}"}), "{\"a\":1}");
-  EXPECT_EQ(jobs_and_others({}, {}), "{\"jobs\":[]}");
-  EXPECT_EQ(jobs_and_others({}, {"1", "2"}), "[{\"jobs\":[]},1,2]");
+TEST(Documents, HaveTheSameShapeForEveryResult) {
+  EXPECT_EQ(Documents{}.to_json(), R"({"jobs":[],"arrays":[],"sweeps":[]})");
+  EXPECT_EQ((Documents{.jobs = {"1", "2"}, .arrays = {"3"}, .sweeps = {"4"}}.to_json()),
+            R"({"jobs":[1,2],"arrays":[3],"sweeps":[4]})");
 }
 
 }  // namespace

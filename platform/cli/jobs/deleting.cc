@@ -136,17 +136,28 @@ Command delete_command() {
 
 namespace {
 
-Result<void> wait_for_end(Connection& connection, const std::string& name) {
-  // Only the end of the logs matters here, not their content.
-  const job::LogQuery query{.follow = true, .task = {}, .since = {}, .tail = 0};
-  const auto ended = connection.call([&](api::Client& client) {
-    return client.logs(name, query, [](const job::LogRecord&) { return true; });
-  });
-  if (!ended) return ended.error();
+/// Waits until the job has ended or was removed, also while the server restarts.
+Result<void> wait_for_end(Connection& connection, const job::Job& job) {
+  const JobWatch watch{.project = job.spec.project,
+                       .names = {job.spec.name},
+                       .on_job = [&](const std::string& /*name*/, const job::Job* now) {
+                         return now != nullptr && now->id == job.id && !job::is_final(now->phase);
+                       }};
+  MUSTER_CHECK(watch_jobs(connection, watch));
   return {};
 }
 
 }  // namespace
+
+Result<void> wait_for_array(Connection& connection, const job::Array& array) {
+  JobWatch watch{.project = array.spec.project, .names = {array.spec.name}};
+  watch.on_job = [](const std::string& /*name*/, const job::Job* job) { return job != nullptr; };
+  watch.on_array = [&](const std::string& /*name*/, const job::Array& now) {
+    return now.id == array.id && !now.ended;
+  };
+  MUSTER_CHECK(watch_jobs(connection, watch));
+  return {};
+}
 
 namespace {
 
@@ -155,14 +166,14 @@ Result<void> remove_plain_job(Connection& connection, const std::string& name, b
     const auto stopped =
         connection.call([&](api::Client& client) { return client.stop(name, true); });
     if (!stopped) return stopped.error();
-    if (!job::is_final(stopped->phase)) MUSTER_CHECK(wait_for_end(connection, name));
+    if (!job::is_final(stopped->phase)) MUSTER_CHECK(wait_for_end(connection, *stopped));
   }
   auto removed = connection.call([&](api::Client& client) { return client.remove(name); });
   if (removed || removed.error().code != ErrorCode::kConflict) return removed;
   // `muster stop` returns before the program has ended. The grace period is the longest wait here.
   const auto job = connection.call([&](api::Client& client) { return client.get(name); });
   if (!job || !job->stop_requested) return removed;
-  MUSTER_CHECK(wait_for_end(connection, name));
+  MUSTER_CHECK(wait_for_end(connection, *job));
   return connection.call([&](api::Client& client) { return client.remove(name); });
 }
 
@@ -183,7 +194,7 @@ Result<std::vector<job::Job>> unfinished_trials(Connection& connection,
 
 Result<void> wait_for_trials(Connection& connection, const sweep::SweepSummary& sweep) {
   MUSTER_TRY(const std::vector<job::Job> trials, unfinished_trials(connection, sweep));
-  for (const job::Job& trial : trials) MUSTER_CHECK(wait_for_end(connection, trial.id));
+  for (const job::Job& trial : trials) MUSTER_CHECK(wait_for_end(connection, trial));
   return {};
 }
 
@@ -191,13 +202,13 @@ Result<void> remove_array(Connection& connection, const std::string& name, bool 
   if (force) {
     MUSTER_TRY(const job::Array stopped,
                connection.call([&](api::Client& client) { return client.stop_array(name, true); }));
-    if (!stopped.ended) MUSTER_CHECK(wait_for_array(connection, name));
+    if (!stopped.ended) MUSTER_CHECK(wait_for_array(connection, stopped));
   }
   auto removed = connection.call([&](api::Client& client) { return client.remove_array(name); });
   if (removed || removed.error().code != ErrorCode::kConflict) return removed;
   const auto array = connection.call([&](api::Client& client) { return client.array(name); });
   if (!array || !array->stop_requested) return removed;
-  MUSTER_CHECK(wait_for_array(connection, name));
+  MUSTER_CHECK(wait_for_array(connection, *array));
   return connection.call([&](api::Client& client) { return client.remove_array(name); });
 }
 
@@ -303,15 +314,17 @@ Result<JobRow> named_row(Connection& connection, const std::string& name) {
   return row_with_id(connection, sweep->summary.id, sweep->summary.name, sweep->summary.project);
 }
 
-Result<std::vector<JobRow>> named(Connection& connection, const DeleteCommand& command) {
+/// The rows of all names that exist; `code`: of the first that does not.
+std::vector<JobRow> named(Connection& connection, const DeleteCommand& command, int& code) {
   std::vector<JobRow> rows;
-  for (const std::string& name : command.names) {
+  code = for_each_name(command.names, [&](const std::string& name) -> Result<void> {
     auto row = named_row(connection, name);
     const bool missing = !row && row.error().code == ErrorCode::kNotFound;
-    if (missing && command.ignore_missing) continue;
+    if (missing && command.ignore_missing) return {};
     if (!row) return std::move(row).error();
     rows.push_back(*std::move(row));
-  }
+    return {};
+  });
   return rows;
 }
 
@@ -343,17 +356,15 @@ Result<std::vector<Deletion>> with_documents(Connection& connection, std::vector
   return deletions;
 }
 
-/// {"jobs": [...], "arrays": [...], "sweeps": [...]}.
-std::string documents_of(const std::vector<Deletion>& all) {
-  const auto list = [&](JobRow::Object object) {
-    std::vector<std::string> documents;
-    for (const Deletion& each : all) {
-      if (each.row.object == object) documents.push_back(each.document);
-    }
-    return "[" + base::joined(documents, ",") + "]";
-  };
-  return "{\"jobs\":" + list(JobRow::Object::kJob) + ",\"arrays\":" + list(JobRow::Object::kArray) +
-         ",\"sweeps\":" + list(JobRow::Object::kSweep) + "}";
+std::string documents_of(const std::vector<Deletion>& deletions) {
+  Documents all;
+  for (const Deletion& each : deletions) {
+    const bool is_array = each.row.object == JobRow::Object::kArray;
+    const bool is_sweep = each.row.object == JobRow::Object::kSweep;
+    auto& list = is_array ? all.arrays : is_sweep ? all.sweeps : all.jobs;
+    list.push_back(each.document);
+  }
+  return all.to_json();
 }
 
 std::string table_of_deletions(const std::vector<Deletion>& all) {
@@ -442,12 +453,6 @@ Result<int> delete_all(Connection& connection, const std::vector<Deletion>& all,
   return code;
 }
 
-Result<std::vector<Deletion>> selected(Connection& connection, const DeleteCommand& command) {
-  MUSTER_TRY(std::vector<JobRow> rows,
-             command.ended ? ended(connection, *command.ended) : named(connection, command));
-  return with_documents(connection, std::move(rows), command.output);
-}
-
 }  // namespace
 
 Result<int> execute(const DeleteCommand& command, const Hooks& hooks) {
@@ -458,10 +463,18 @@ Result<int> execute(const DeleteCommand& command, const Hooks& hooks) {
       return remove_job(connection, name, command.force);
     });
   }
-  MUSTER_TRY(const std::vector<Deletion> all, selected(connection, command));
+  int code = kExitDone;
+  std::vector<JobRow> rows;
+  if (command.ended) {
+    MUSTER_TRY(rows, ended(connection, *command.ended));
+  } else {
+    rows = named(connection, command, code);
+  }
+  MUSTER_TRY(const std::vector<Deletion> all,
+             with_documents(connection, std::move(rows), command.output));
   if (command.dry_run) {
     MUSTER_CHECK(show(command.output, table_of_deletions(all), documents_of(all)));
-    return kExitDone;
+    return code;
   }
   if (command.ended) {
     MUSTER_TRY(const Meant meant, is_meant(all, command));
@@ -471,7 +484,8 @@ Result<int> execute(const DeleteCommand& command, const Hooks& hooks) {
     }
     if (all.empty()) std::cerr << "muster: no job to delete" << std::endl;
   }
-  return delete_all(connection, all, command);
+  MUSTER_TRY(const int deleted, delete_all(connection, all, command));
+  return code == kExitDone ? deleted : code;
 }
 
 }  // namespace muster::cli::jobs

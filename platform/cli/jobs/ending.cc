@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
 #include <iostream>
@@ -139,8 +140,8 @@ Command wait_command() {
 
 // --- waiting
 //
-// The server's feed of changes is read for each project: nothing is polled. A job is known by its
-// id, so that a new job of the same name is not mistaken for it.
+// The server's feed of changes is read: nothing is polled. A job is known by its id, so that a new
+// job of the same name is not mistaken for it.
 
 namespace {
 
@@ -207,6 +208,11 @@ bool is_same_member(const Waited& before, const Waited& now) {
          one->origin->kind == job::JobOrigin::Kind::kArray;
 }
 
+std::string_view kind_word(const Waited& waited) {
+  constexpr std::array<std::string_view, 3> kWords{"job", "array", "sweep"};
+  return kWords.at(waited.state.index());
+}
+
 /// The exit code for an object whose wait is over.
 int code_of_wait(const Waited& waited, const JobGoal& goal) {
   if (standing_of(waited.phase(), goal) == Standing::kReached) {
@@ -248,54 +254,53 @@ class JobWait {
     Interrupts interrupts;
     for (const Waited& waited : all_) note_if_done(waited);
     std::set<std::string> projects;
-    for (const Waited& waited : all_) projects.insert(waited.project);
-    for (const std::string& project : projects) {
-      JobWatch watch{.project = project, .names = waiting_in(project)};
-      if (watch.names.empty()) continue;
-      watch.on_job = [this, &project](const std::string& name, const job::Job* job) {
-        if (job != nullptr) {
-          take(waited_for(*job));
-        } else {
-          note_deleted(project, name);
-        }
-        return !waiting_in(project).empty();
-      };
-      watch.on_array = [this, &project](const std::string& /*name*/, const job::Array& array) {
-        take(waited_for(array));
-        return !waiting_in(project).empty();
-      };
-      watch.on_sweep = [this, &project](const std::string& /*name*/,
-                                        const sweep::SweepSummary& sweep) {
-        take(waited_for(sweep));
-        return !waiting_in(project).empty();
-      };
-      watch.interrupts = &interrupts;
-      if (deadline) {
-        watch.bound = std::max(std::chrono::milliseconds(1),
-                               std::chrono::duration_cast<std::chrono::milliseconds>(
-                                   *deadline - std::chrono::steady_clock::now()));
-      }
-      MUSTER_TRY(const WatchEnd end, watch_jobs(connection_, watch));
-      if (end == WatchEnd::kInterrupted) return End::kInterrupted;
-      if (end == WatchEnd::kBoundReached) return End::kTimeout;
+    for (const Waited& waited : all_) {
+      if (!done_.contains(waited.id)) projects.insert(waited.project);
     }
+    if (projects.empty()) return End::kDone;
+    if (projects.size() == 1) project_ = *projects.begin();
+    JobWatch watch{.project = project_, .names = watched_names()};
+    watch.on_job = [this](const std::string& name, const job::Job* job) {
+      if (job != nullptr) {
+        take(waited_for(*job));
+      } else {
+        note_deleted(name);
+      }
+      return !waiting().empty();
+    };
+    watch.on_array = [this](const std::string& /*name*/, const job::Array& array) {
+      take(waited_for(array));
+      return !waiting().empty();
+    };
+    watch.on_sweep = [this](const std::string& /*name*/, const sweep::SweepSummary& sweep) {
+      take(waited_for(sweep));
+      return !waiting().empty();
+    };
+    watch.interrupts = &interrupts;
+    if (deadline) {
+      watch.bound = std::max(std::chrono::milliseconds(1),
+                             std::chrono::duration_cast<std::chrono::milliseconds>(
+                                 *deadline - std::chrono::steady_clock::now()));
+    }
+    MUSTER_TRY(const WatchEnd end, watch_jobs(connection_, watch));
+    if (end == WatchEnd::kInterrupted) return End::kInterrupted;
+    if (end == WatchEnd::kBoundReached) return End::kTimeout;
     return End::kDone;
   }
 
-  /// As JSON: the jobs, or a single array or sweep, or a list of these.
+  /// As JSON.
   std::string document() const {
-    std::vector<job::Job> jobs;
-    std::vector<std::string> others;
+    Documents all;
     for (const Waited& waited : all_) {
       if (const auto* const job = std::get_if<job::Job>(&waited.state)) {
-        jobs.push_back(*job);
+        all.jobs.push_back(api::job_to_json(*job));
       } else if (const auto* const array = std::get_if<job::Array>(&waited.state)) {
-        others.push_back(api::array_to_json(*array));
+        all.arrays.push_back(api::array_to_json(*array));
       } else {
-        others.push_back(record::to_json(std::get<sweep::SweepSummary>(waited.state)));
+        all.sweeps.push_back(record::to_json(std::get<sweep::SweepSummary>(waited.state)));
       }
     }
-    return jobs_and_others(jobs, others);
+    return all.to_json();
   }
 
   std::set<std::string> waiting() const {
@@ -316,10 +321,15 @@ class JobWait {
   }
 
  private:
-  std::set<std::string> waiting_in(const std::string& project) const {
+  /// As in JobWatch::names.
+  std::string watched_name(const std::string& project, const std::string& name) const {
+    return project_.empty() ? project + "/" + name : name;
+  }
+
+  std::set<std::string> watched_names() const {
     std::set<std::string> names;
     for (const Waited& waited : all_) {
-      if (waited.project == project && !done_.contains(waited.id)) names.insert(waited.name);
+      if (!done_.contains(waited.id)) names.insert(watched_name(waited.project, waited.name));
     }
     return names;
   }
@@ -336,7 +346,7 @@ class JobWait {
       waited.state = news.state;
       note_if_done(waited);
     }
-    if (!is_known) note_deleted(news.project, news.name);
+    if (!is_known) note_deleted(watched_name(news.project, news.name));
   }
 
   void note_if_done(const Waited& waited) {
@@ -347,13 +357,14 @@ class JobWait {
     on_done_(waited);
   }
 
-  void note_deleted(const std::string& project, const std::string& name) {
+  void note_deleted(const std::string& name) {
     for (const Waited& waited : all_) {
-      const bool is_it = waited.project == project && waited.name == name;
+      const bool is_it = watched_name(waited.project, waited.name) == name;
       if (!is_it || done_.contains(waited.id)) continue;
       done_.insert(waited.id);
       deleted_.insert(waited.id);
-      std::cerr << "muster: job '" << waited.name << "' was deleted" << std::endl;
+      std::cerr << "muster: " << kind_word(waited) << " '" << waited.name << "' was deleted"
+                << std::endl;
     }
   }
 
@@ -361,6 +372,7 @@ class JobWait {
   std::vector<Waited> all_;
   JobGoal goal_;
   OnDone on_done_;
+  std::string project_;            ///< of all that are watched; empty: several
   std::set<std::string> done_;     ///< ids
   std::set<std::string> deleted_;  ///< ids of jobs that were deleted during the wait
 };
@@ -427,6 +439,15 @@ Result<int> execute(const WaitCommand& command, const Hooks& hooks) {
     return kExitTimeout;
   }
   return wait.code();
+}
+
+Result<int> wait_for_sweep(Connection& connection, const sweep::SweepSummary& sweep,
+                           std::optional<std::chrono::milliseconds> timeout) {
+  JobWait wait(connection, {waited_for(sweep)}, {}, [](const Waited& /*waited*/) {});
+  MUSTER_TRY(const JobWait::End end, wait.run(timeout));
+  if (end == JobWait::End::kDone) return wait.code();
+  std::cerr << "muster: sweep '" << sweep.name << "' has not ended" << std::endl;
+  return end == JobWait::End::kTimeout ? kExitTimeout : kExitInterrupted;
 }
 
 // --- stop

@@ -91,6 +91,13 @@ Call read_rerun(Reading& in) {
     if (changes || !command.new_name.empty()) {
       in.reader.fault("--failed", kSameSpec);
     }
+    if (command.dry_run) {
+      in.reader.fault("--dry-run", "cannot be used with --failed; leave one of them out");
+    }
+    if (command.key.is_given) {
+      in.reader.fault("--idempotency-key",
+                      "cannot be used with --failed, which submits no new job");
+    }
   }
   if (command.follow && command.dry_run) {
     in.reader.fault("--follow", "cannot be used with --dry-run, which starts nothing");

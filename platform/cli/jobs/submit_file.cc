@@ -3,17 +3,19 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <functional>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "base/files.h"
 #include "base/text.h"
+#include "cli/common/terminal.h"
+#include "cli/common/typed_input.h"
 #include "cli/jobs/arrays.h"
 #include "cli/jobs/jobs.h"
 #include "cli/spec/send_workspace.h"
@@ -21,6 +23,7 @@
 #include "cli/spec/spec_flags.h"
 #include "cli/spec/submit_order.h"
 #include "config/yaml.h"
+#include "http/client.h"
 #include "job/validate.h"
 #include "record/input.h"
 #include "workspace/sources.h"
@@ -36,22 +39,9 @@ namespace {
 
 constexpr const char* kCommitAnnotation = "muster/commit";
 
-Result<std::string> read_standard_input() {
-  std::string text;
-  constexpr size_t kStep = 64 << 10;
-  while (text.size() <= config::kMaxYamlBytes) {
-    const size_t before = text.size();
-    text.resize(before + kStep);
-    const ssize_t count = ::read(STDIN_FILENO, text.data() + before, kStep);
-    text.resize(before + static_cast<size_t>(std::max<ssize_t>(count, 0)));
-    if (count == 0) break;
-    if (count < 0 && errno != EINTR) return base::system_error("cannot read standard input", errno);
-  }
-  return text;
-}
-
 Result<std::string> read_text(const std::string& file) {
-  auto text = file == "-" ? read_standard_input() : base::read_file(file, config::kMaxYamlBytes);
+  auto text = file == "-" ? read_to_end(STDIN_FILENO, config::kMaxYamlBytes)
+                          : base::read_file(file, config::kMaxYamlBytes);
   if (text) return text;
   Error error = std::move(text).error();
   error.code = ErrorCode::kInvalid;  // kNotFound would mean that a job is missing
@@ -62,14 +52,6 @@ Result<std::string> read_text(const std::string& file) {
 bool is_foreign(const YamlValue& document) {
   return std::any_of(document.map.begin(), document.map.end(),
                      [](const config::YamlEntry& entry) { return entry.key == "apiVersion"; });
-}
-
-/// As far as this command can determine: a server that runs already, or elsewhere, may have any
-/// engine.
-bool is_for_kubernetes(const Hooks& hooks, const Caller& caller) {
-  if (!hooks.engine.empty()) return hooks.engine == "kubernetes";
-  const auto chosen = caller.environment.find("MUSTER_ENGINE");
-  return chosen != caller.environment.end() && chosen->second == "kubernetes";
 }
 
 void print_warnings(const std::vector<Fault>& warnings, const std::string& source) {
@@ -314,28 +296,65 @@ Result<void> send_workspace_of(Connection& connection, Submission& job) {
   return {};
 }
 
-/// Names the job, of which there are several. `earlier`: the number of jobs that an earlier command
+/// The jobs that are on the server although the command failed.
+struct LeftBehind {
+  std::vector<Submitted> jobs;    ///< they could not be taken back
+  std::vector<std::string> lost;  ///< names of jobs whose request got no answer: perhaps submitted
+};
+
+/// Says which of several jobs are on the server. `earlier`: the number of jobs that an earlier command
 /// has submitted.
-Error about_job(Error error, const job::JobSpec& spec, size_t count, size_t earlier) {
+Error with_rest(Error error, size_t count, size_t earlier, const LeftBehind& left) {
   if (count == 1) return error;
   const std::string all = std::to_string(count) + " jobs";
-  error.what += earlier == 0 ? "; none of the " + all + " was submitted"
-                             : "; an earlier command submitted " + std::to_string(earlier) +
-                                   " of the " + all + ", and no other job was submitted";
-  error.what += ", because of job '" + spec.name + "'";
+  const auto add_advice = [&](const std::string& advice) {
+    error.advice += (error.advice.empty() ? "" : "; ") + advice;
+  };
+  std::vector<std::string> names;
+  for (const Submitted& each : left.jobs) {
+    names.push_back(base::in_quotes(each.job.spec.name));
+    add_advice("delete it: muster delete " + each.job.spec.name + " --force --project " +
+               each.job.spec.project);
+  }
+  if (!names.empty()) {
+    error.what += "; still submitted: " + base::joined(names);
+  } else if (left.lost.empty() && earlier > 0) {
+    error.what += "; an earlier command submitted " + std::to_string(earlier) + " of the " + all +
+                  ", and no other job was submitted";
+  } else if (left.lost.empty()) {
+    error.what += "; none of the " + all + " was submitted";
+  }
+  for (const std::string& name : left.lost) {
+    error.what += "; job " + base::in_quotes(name) + " may be submitted";
+    add_advice("look for it: muster get " + name);
+  }
   return error;
 }
 
-void take_back(Connection& connection, const std::vector<Submitted>& all) {
-  for (const auto& [job, array, unused] : all) {
-    connection.set_project(job.spec.project);
-    const auto removed =
-        array ? remove_array(connection, job.id, true) : remove_job(connection, job.id, true);
-    if (!removed) {
-      std::cerr << "muster: warning: job '" << job.spec.name
-                << "' could not be taken back: " << removed.error().what << "\n";
-    }
+/// The same for the error of one job.
+Error about_job(Error error, const job::JobSpec& spec, size_t count, size_t earlier,
+                const LeftBehind& left = {}) {
+  if (count == 1) return error;
+  const bool is_none_left = left.jobs.empty() && left.lost.empty();
+  if (!is_none_left) error.what = "cannot submit job '" + spec.name + "': " + error.what;
+  error = with_rest(std::move(error), count, earlier, left);
+  if (is_none_left) error.what += ", because of job '" + spec.name + "'";
+  return error;
+}
+
+/// Removes the jobs. Returns those that could not be removed.
+std::vector<Submitted> take_back(Connection& connection, const std::vector<Submitted>& all) {
+  std::vector<Submitted> left;
+  for (const Submitted& each : all) {
+    connection.set_project(each.job.spec.project);
+    const auto removed = each.array ? remove_array(connection, each.job.id, true)
+                                    : remove_job(connection, each.job.id, true);
+    if (removed || removed.error().code == ErrorCode::kNotFound) continue;
+    left.push_back(each);
+    std::cerr << "muster: warning: job '" << each.job.spec.name
+              << "' could not be taken back: " << removed.error().what << "\n";
   }
+  return left;
 }
 
 /// Jobs that wait for `spec` wait for the job that has `name` now.
@@ -422,6 +441,39 @@ Result<std::set<size_t>> submitted_earlier(Connection& connection,
   return earlier;
 }
 
+/// Whether a request may have been carried out although it failed with `error`.
+bool leaves_open(const Error& error) {
+  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout ||
+         error.code == ErrorCode::kInternal;
+}
+
+/// A request to submit a job may have been carried out. If the server has the job, it is added to `submitted`:
+/// submitting again with the same key returns it. If the server still gives no clear answer, the job
+/// is added to `left`.
+void find_unanswered(Connection& connection, const Submission& job, const std::string& key,
+                     std::vector<Submitted>& submitted, LeftBehind& left) {
+  const auto checked = connection.call([&](api::Client& client) {
+    return client.forecast_unless_submitted(job.spec, key, job.options);
+  });
+  const bool is_absent =
+      checked ? checked->has_value()
+              : !leaves_open(checked.error()) && checked.error().code != ErrorCode::kExhausted;
+  if (is_absent) return;
+  if (checked) {
+    if (auto found = submit_one(connection, job, key)) {
+      submitted.push_back(*std::move(found));
+      return;
+    }
+  }
+  left.lost.push_back(job.spec.name);
+}
+
+Error interrupted() {
+  return {.code = ErrorCode::kUnavailable,
+          .what = "interrupted",
+          .detail = std::make_shared<http::RequestLeft>()};
+}
+
 }  // namespace
 
 Result<std::vector<Submitted>> submit_all(Connection& connection, std::vector<Submission> jobs,
@@ -434,19 +486,44 @@ Result<std::vector<Submitted>> submit_all(Connection& connection, std::vector<Su
   for (Submission& job : jobs) MUSTER_CHECK(send_files(connection, job));
   std::vector<Submitted> submitted;
   std::vector<Submitted> in_order(count);
+  // Ctrl-C takes the submitted jobs back. A second Ctrl-C ends the process.
+  std::optional<Interrupts> interrupts;
+  if (count > 1) {
+    interrupts.emplace();
+    connection.set_wake(ended_by_signals(interrupts->fd()));
+  }
+  const auto end_interrupts = [&] {
+    connection.set_wake({});
+    interrupts.reset();
+  };
   for (const size_t index : order) {
     const Submission& job = jobs[index];
-    auto answer = submit_one(connection, job, key_of_job(key.text, index, count));
+    const std::string key_of_this = key_of_job(key.text, index, count);
+    auto answer = submit_one(connection, job, key_of_this);
     if (!answer) {
-      take_back(connection, submitted);
-      return about_job(std::move(answer).error(), job.spec, count, earlier.size());
+      end_interrupts();
+      LeftBehind left;
+      if (count > 1 && leaves_open(answer.error()) && !earlier.contains(index)) {
+        find_unanswered(connection, job, key_of_this, submitted, left);
+      }
+      left.jobs = take_back(connection, submitted);
+      if (base::detail_of<http::RequestLeft>(answer.error()) != nullptr) {
+        return with_rest(interrupted(), count, earlier.size(), left);
+      }
+      return about_job(std::move(answer).error(), job.spec, count, earlier.size(), left);
     }
     // The server may have given it another name.
     rename_dependencies(job.spec, answer->job.spec.name, jobs);
     answer->was_there = earlier.contains(index);
     if (!answer->was_there) submitted.push_back(*answer);
     in_order[index] = *std::move(answer);
+    if (interrupts && interrupts->take()) {
+      end_interrupts();
+      const LeftBehind left{.jobs = take_back(connection, submitted)};
+      return with_rest(interrupted(), count, earlier.size(), left);
+    }
   }
+  end_interrupts();
   return in_order;
 }
 

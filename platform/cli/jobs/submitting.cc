@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <iostream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -24,6 +26,7 @@
 #include "cli/jobs/jobs.h"
 #include "cli/jobs/submit_file.h"
 #include "cli/logs/logs.h"
+#include "http/client.h"
 #include "job/spec_table.h"
 #include "words/sentence.h"
 
@@ -51,11 +54,23 @@ base::Error with_origin_of_project(base::Error error, const job::JobSpec& spec,
   return error;
 }
 
+bool is_left(const Error& error) {
+  return base::detail_of<http::RequestLeft>(error) != nullptr;
+}
+
+Error left_while_submitting(const std::string& name) {
+  return {.code = ErrorCode::kUnavailable,
+          .what = "interrupted before the server has answered; job '" + name + "' may be submitted",
+          .advice = "look for it: muster get " + name + "; stop it: muster stop " + name,
+          .detail = std::make_shared<http::RequestLeft>()};
+}
+
 Result<job::Job> submit_job(Connection& connection, const Submission& job, const std::string& key,
                             const Hooks& hooks) {
   auto submitted = connection.call(
       [&](api::Client& client) { return client.submit(job.spec, key, job.options); });
   if (submitted) return submitted;
+  if (is_left(submitted.error())) return left_while_submitting(job.spec.name);
   return with_origin_of_project(std::move(submitted).error(), job.spec, connection, hooks);
 }
 
@@ -79,10 +94,24 @@ Result<int> submit_and_follow(Submission submission, const std::string& key, log
   // Constructed before the job is submitted, so that no Ctrl-C is lost between submitting and
   // following.
   Interrupts interrupts;
-  if (!submission.spec.array.is_none()) {
+  const bool is_array = !submission.spec.array.is_none();
+  bool is_asked = false;  // by a first Ctrl-C to stop the job, which may not exist yet
+  const auto on_signal = [&] {
+    if (!interrupts.take()) return true;
+    if (std::exchange(is_asked, true)) return false;
+    std::cerr
+        << "muster: waiting for the server's answer to stop the job; press Ctrl-C again to leave"
+        << std::endl;
+    return true;
+  };
+  const bool stops = meaning == logs::OnInterrupt::kStop && !is_array;
+  connection.set_wake(stops ? http::Wake{.fd = interrupts.fd(), .on_wake = on_signal}
+                            : ended_by_signals(interrupts.fd()));
+  if (is_array) {
     auto array = connection.call([&](api::Client& client) {
       return client.submit_array(submission.spec, key, submission.options);
     });
+    if (!array && is_left(array.error())) return left_while_submitting(submission.spec.name);
     if (!array) {
       return with_origin_of_project(std::move(array).error(), submission.spec, connection, hooks);
     }
@@ -91,6 +120,10 @@ Result<int> submit_and_follow(Submission submission, const std::string& key, log
                               {.name = array->id, .query = {.follow = true}, .look = look});
   }
   MUSTER_TRY(const job::Job job, submit_job(connection, submission, key, hooks));
+  connection.set_wake(ended_by_signals(interrupts.fd()));
+  // The signal is blocked: follow() takes it, and stops the job. A command in the background of a
+  // script may ignore SIGINT.
+  if (is_asked) ::raise(SIGTERM);
   connection.set_project(job.spec.project);
   const logs::FollowRequest request{
       .name = job.spec.name, .query = {.follow = true}, .look = look, .on_interrupt = meaning};

@@ -392,9 +392,11 @@ class Follower {
     return true;
   }
 
-  /// Uses its own client: the other one is occupied by the stream.
+  /// Uses its own client: the other one is occupied by the stream. Another Ctrl-C ends the request.
   void ask_to_stop() {
-    const auto stopped = connection_.second_client()->stop(request_.name, interruptions_ > 1);
+    const auto client = connection_.second_client();
+    client->set_wake(ended_by_signals(interrupts_.fd()));
+    const auto stopped = client->stop(request_.name, interruptions_ > 1);
     // If the server is gone, the request is repeated after reconnecting.
     if (!stopped && stopped.error().code != base::ErrorCode::kUnavailable) {
       std::cerr << error_text(stopped.error()) << std::flush;

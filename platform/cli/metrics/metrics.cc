@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <map>
 #include <string>
 #include <utility>
 
@@ -265,15 +264,25 @@ Result<void> show_once(const MetricsCommand& command, const Measured& measured) 
   return base::write_all(STDOUT_FILENO, picture(command, measured, screen_size()));
 }
 
-/// Redraws the chart in place; leaves the last chart on the terminal when the job has ended.
-Result<int> follow_picture(Connection& connection, const MetricsCommand& command) {
-  Measured measured;
+/// Redraws the chart in place; leaves the last chart on the terminal when the job has ended or the user
+/// quits.
+Result<int> follow_picture(Connection& connection, const MetricsCommand& command,
+                           Measured measured) {
   {
     LiveScreen screen;
-    do {
-      MUSTER_TRY(measured, read_measured(connection, command));
+    connection.set_wake(ended_by_signals(screen.signals_fd()));
+    while (true) {
       if (!screen.show(picture(command, measured, screen.size()))) return kExitBrokenPipe;
-    } while (!job::is_final(measured.job.phase) && screen.wait(kLookAgain));
+      if (job::is_final(measured.job.phase) || !screen.wait(kLookAgain)) break;
+      auto read = read_measured(connection, command);
+      if (read) {
+        connection.is_well();
+        measured = *std::move(read);
+        continue;
+      }
+      MUSTER_TRY(const bool is_back, connection.come_back_after(read.error(), screen.signals_fd()));
+      if (!is_back || screen.user_quits()) break;
+    }
   }
   MUSTER_CHECK(show_once(command, measured));
   return kExitDone;
@@ -283,30 +292,35 @@ Result<int> follow_picture(Connection& connection, const MetricsCommand& command
 class CsvFollower {
  public:
   CsvFollower(Connection& connection, const MetricsCommand& command)
-      : connection_(connection), command_(command) {}
+      : connection_(connection), name_(command.name), values_(command.query) {
+    connection.set_wake(ended_by_signals(interrupts_.fd()));
+  }
 
   Result<int> run() {
     if (!show(kMetricsCsvHead)) return kExitBrokenPipe;
     while (true) {
-      MUSTER_TRY(const Measured measured, read_measured(connection_, command_));
-      if (!show(lines_of_new(measured.series))) return kExitBrokenPipe;
-      if (job::is_final(measured.job.phase)) return kExitDone;
+      const Result<Measured> measured = read();
+      if (!measured) {
+        MUSTER_TRY(const bool is_back,
+                   connection_.come_back_after(measured.error(), interrupts_.fd()));
+        if (!is_back) return kExitInterrupted;
+        continue;
+      }
+      connection_.is_well();
+      const bool has_ended = job::is_final(measured->job.phase);
+      if (!show(values_.take(measured->series, has_ended))) return kExitBrokenPipe;
+      if (has_ended) return kExitDone;
       if (interrupted()) return kExitInterrupted;
     }
   }
 
  private:
-  std::string lines_of_new(const Series& all) {
-    std::string text;
-    for (const MetricSeries& series : all) {
-      base::Time& shown = shown_[{series.metric, series.task, series.rank}];
-      for (const job::MetricPoint& point : series.points) {
-        if (point.time <= shown) continue;
-        text += metrics_csv_line(series, point);
-        shown = point.time;
-      }
-    }
-    return text;
+  Result<Measured> read() {
+    Measured measured;
+    MUSTER_TRY(measured.job,
+               connection_.call([&](api::Client& client) { return client.get(name_); }));
+    MUSTER_TRY(measured.series, read_series(connection_, measured.job.id, values_.query()));
+    return measured;
   }
 
   bool interrupted() {
@@ -316,9 +330,9 @@ class CsvFollower {
   }
 
   Connection& connection_;
-  const MetricsCommand& command_;
+  std::string name_;
+  NewValues values_;
   Interrupts interrupts_;
-  std::map<std::tuple<std::string, std::string, std::optional<int>>, base::Time> shown_;
 };
 
 Error needs_terminal() {
@@ -338,7 +352,8 @@ Result<int> execute(const MetricsCommand& command, const Hooks& hooks) {
   MUSTER_TRY(const Measured measured, read_measured(connection, command));
   MUSTER_CHECK(check_metrics(connection, command, measured));
   if (command.follow) {
-    return is_csv ? CsvFollower(connection, command).run() : follow_picture(connection, command);
+    return is_csv ? CsvFollower(connection, command).run()
+                  : follow_picture(connection, command, measured);
   }
   MUSTER_CHECK(show_once(command, measured));
   return kExitDone;
@@ -478,6 +493,43 @@ std::string metrics_page(const job::Job& job, const std::vector<MetricSeries>& n
 std::string metrics_csv_line(const MetricSeries& series, const MetricPoint& point) {
   return base::to_rfc3339(point.time, 9) + "," + series.metric + "," + series.task + "," +
          (series.rank ? std::to_string(*series.rank) : "") + "," + number_text(point.value) + "\n";
+}
+
+NewValues::NewValues(job::MetricQuery query) : query_(std::move(query)), first_(query_.since) {
+  query_.last = false;
+}
+
+std::string NewValues::take(const std::vector<MetricSeries>& all, bool has_ended) {
+  // A series without a new value in so many answers has probably ended.
+  constexpr int kMostIdle = 60;
+  std::string text;
+  for (const MetricSeries& series : all) {
+    Shown& shown = shown_[{series.metric, series.task, series.rank}];
+    ++shown.idle;
+    auto end = series.points.end();
+    // The last interval may still get values.
+    if (query_.interval.count() > 0 && !has_ended && end != series.points.begin()) --end;
+    for (auto point = series.points.begin(); point != end; ++point) {
+      if (point->time <= shown.until) continue;
+      text += metrics_csv_line(series, *point);
+      shown = {.until = point->time};
+    }
+  }
+  std::optional<base::Time> oldest;
+  for (const auto& [name, shown] : shown_) {
+    const bool counts = shown.until != base::Time() && shown.idle < kMostIdle;
+    if (counts && (!oldest || shown.until < *oldest)) oldest = shown.until;
+  }
+  if (oldest) query_.since = begin_before(*oldest);
+  return text;
+}
+
+base::Time NewValues::begin_before(base::Time oldest) const {
+  constexpr std::chrono::milliseconds kLate{10'000};
+  const std::chrono::milliseconds step = query_.interval;
+  // Whole intervals: an answer that began within an interval would have the mean of a part of it.
+  const auto margin = step.count() > 0 ? step * ((kLate + step).count() / step.count()) : kLate;
+  return first_ ? std::max(*first_, oldest - margin) : oldest - margin;
 }
 
 std::string metrics_csv(const std::vector<MetricSeries>& series) {

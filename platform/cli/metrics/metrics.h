@@ -1,9 +1,11 @@
 // muster metrics: the metrics of a job.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/clock.h"
@@ -56,5 +58,32 @@ inline constexpr std::string_view kMetricsCsvHead = "time,metric,task,rank,value
 /// CSV lines, one for each value, series after series.
 std::string metrics_csv_line(const job::MetricSeries& series, const job::MetricPoint& point);
 std::string metrics_csv(const std::vector<job::MetricSeries>& series);
+
+/// The values of a job that `metrics --follow --output csv` has not printed yet. Pure.
+class NewValues {
+ public:
+  explicit NewValues(job::MetricQuery query);
+
+  /// What to ask the server for next. It begins shortly before the values that were printed last,
+  /// because the server merges the values of a series that has more than job::kMostPoints. The values
+  /// of a new series, and of a node whose clock is behind, may arrive late.
+  const job::MetricQuery& query() const { return query_; }
+
+  /// The CSV lines of the new values in an answer to query(). With an interval, the last one of each
+  /// series is printed when the next one has begun or the job has ended.
+  std::string take(const std::vector<job::MetricSeries>& all, bool has_ended);
+
+ private:
+  struct Shown {
+    base::Time until;  ///< of the newest printed value
+    int idle = 0;      ///< answers since then
+  };
+
+  base::Time begin_before(base::Time oldest) const;
+
+  job::MetricQuery query_;
+  std::optional<base::Time> first_;  ///< the user's --since
+  std::map<std::tuple<std::string, std::string, std::optional<int>>, Shown> shown_;
+};
 
 }  // namespace muster::cli::metrics

@@ -1,9 +1,12 @@
 // `muster metrics` against a fake server.
+#include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "cli/cli_fixture.h"
+#include "cli/metrics/metrics.h"
 
 namespace muster::cli::metrics {
 
@@ -133,6 +136,91 @@ TEST_F(Metrics, FollowsValuesToTheEndOfTheJob) {
             "time,metric,task,rank,value\n"
             "2023-11-14T22:13:20.000000000Z,loss,main,,1\n"
             "2023-11-14T22:13:30.000000000Z,loss,main,,0.5\n");
+}
+
+TEST_F(Metrics, FollowsEveryValueWithoutNamedMetrics) {
+  serve({.jobs = {job(job::Phase::kSucceeded)}, .metrics = measured()});
+  const Outcome outcome = muster({"metrics", "dist", "--follow", "-o", "csv"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 5) << outcome.out;
+}
+
+TEST_F(Metrics, FollowsValuesAcrossARestartOfTheServer) {
+  // The answer to the second request and to its repetition are lost.
+  serve({.jobs = {job(job::Phase::kSucceeded)},
+         .answer_lost = "GET /v1/jobs/j1/metrics",
+         .answer_lost_after = 1,
+         .answers_lost = 2,
+         .metrics = measured()});
+  const Outcome outcome = muster({"metrics", "dist", "loss", "--follow", "-o", "csv"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 3) << outcome.out;
+}
+
+TEST_F(Metrics, CtrlCEndsAFollowThatGetsNoAnswer) {
+  serve({.signal = SIGINT,
+         .jobs = {job(job::Phase::kRunning)},
+         .unanswered = "GET /v1/jobs/j1/metrics",
+         .unanswered_after = 1,
+         .metrics = measured()});
+  EXPECT_EQ(muster({"metrics", "dist", "loss", "--follow", "-o", "csv"}).code, 130);
+}
+
+TEST_F(Metrics, AsksForTheValuesAfterThoseThatWerePrinted) {
+  NewValues values({.metrics = {"loss"}, .last = true});
+  EXPECT_FALSE(values.query().last);
+  EXPECT_EQ(values.query().since, std::nullopt);
+
+  values.take(
+      {{"loss", "a", {}, {{kBegin, 1}, {kBegin + 10s, 2}}}, {"loss", "b", {}, {{kBegin, 3}}}},
+      false);
+  EXPECT_EQ(values.query().since, kBegin - 10s) << "before the older one of the two series";
+
+  EXPECT_EQ(values.take({{"loss", "a", {}, {{kBegin, 1}, {kBegin + 10s, 2}}},
+                         {"loss", "b", {}, {{kBegin, 3}, {kBegin + 20s, 4}}}},
+                        false),
+            "2023-11-14T22:13:40.000000000Z,loss,b,,4\n");
+  EXPECT_EQ(values.query().since, kBegin);
+}
+
+TEST_F(Metrics, PrintsTheValuesOfANewSeriesThatArriveLate) {
+  NewValues values({});
+  values.take({{"loss", "a", {}, {{kBegin + 20s, 1}}}}, false);
+
+  const base::Time late = kBegin + 12s;
+  ASSERT_LE(values.query().since, late);
+  EXPECT_EQ(
+      values.take({{"loss", "a", {}, {{kBegin + 20s, 1}}}, {"loss", "b", {}, {{late, 2}}}}, false),
+      "2023-11-14T22:13:32.000000000Z,loss,b,,2\n");
+}
+
+TEST_F(Metrics, NeverAsksForValuesBeforeTheTimeOfTheUser) {
+  NewValues values({.since = kBegin + 5s});
+  values.take({{"loss", "a", {}, {{kBegin + 6s, 1}}}}, false);
+  EXPECT_EQ(values.query().since, kBegin + 5s);
+}
+
+TEST_F(Metrics, AsksForWholeIntervals) {
+  NewValues values({.interval = 6s});
+  values.take({{"loss", "a", {}, {{kBegin + 60s, 1}, {kBegin + 66s, 2}}}}, false);
+  EXPECT_EQ(values.query().since, kBegin + 48s);
+}
+
+TEST_F(Metrics, ASeriesThatHasEndedDoesNotHoldTheTimeBack) {
+  NewValues values({});
+  const job::MetricSeries ended{"loss", "a", {}, {{kBegin, 1}}};
+  for (int second = 1; second <= 100; ++second) {
+    values.take({ended, {"loss", "b", {}, {{kBegin + std::chrono::seconds(second), 1}}}}, false);
+  }
+  EXPECT_EQ(values.query().since, kBegin + 90s);
+}
+
+TEST_F(Metrics, PrintsAnIntervalWhenItIsComplete) {
+  NewValues values({.interval = 10s});
+  const job::MetricSeries series{"loss", "a", {}, {{kBegin, 1}, {kBegin + 10s, 2}}};
+  EXPECT_EQ(values.take({series}, false), "2023-11-14T22:13:20.000000000Z,loss,a,,1\n");
+  EXPECT_EQ(values.take({series}, false), "");
+  EXPECT_EQ(values.take({series}, true), "2023-11-14T22:13:30.000000000Z,loss,a,,2\n");
 }
 
 TEST_F(Metrics, FollowsAChartOnlyOnATerminal) {

@@ -204,10 +204,11 @@ void tell_what_stays_behind(const job::JobSpec& spec) {
   std::cerr << "muster: the new job has the time limit of the interactive job\n";
 }
 
-/// False: the user declined, or Ctrl-C.
-Result<bool> is_wanted(const ConvertCommand& command, const Choice& choice,
-                       const job::JobSpec& spec) {
-  if (command.yes) return true;
+enum class Wanted { kYes, kNo, kInterrupted };
+
+Result<Wanted> is_wanted(const ConvertCommand& command, const Choice& choice,
+                         const job::JobSpec& spec) {
+  if (command.yes) return Wanted::kYes;
   if (::isatty(STDIN_FILENO) != 1) {
     return Error{
         .code = ErrorCode::kInvalid,
@@ -220,7 +221,9 @@ Result<bool> is_wanted(const ConvertCommand& command, const Choice& choice,
                                (command.keep ? "" : ", and end '" + command.name + "'") +
                                "? [Y/n] ";
   MUSTER_TRY(const auto answer, ask(STDIN_FILENO, question, Echo::kOn, interrupts));
-  return answer && (answer->empty() || *answer == "y" || *answer == "Y" || *answer == "yes");
+  if (!answer) return Wanted::kInterrupted;
+  const bool agrees = answer->empty() || *answer == "y" || *answer == "Y" || *answer == "yes";
+  return agrees ? Wanted::kYes : Wanted::kNo;
 }
 
 /// Submits with the given name. Without a given name, the server appends the first number that makes
@@ -361,8 +364,11 @@ Result<int> execute(const ConvertCommand& command, const Hooks& hooks) {
   MUSTER_TRY(const Choice choice, choice_of(connection, command, job, hooks));
   job::JobSpec spec = unattended(job.spec, choice);
   spec.name = command.new_name.empty() ? job.spec.name + "-train" : command.new_name;
-  MUSTER_TRY(const bool wanted, is_wanted(command, choice, spec));
-  if (!wanted) return kExitInterrupted;
+  MUSTER_TRY(const Wanted wanted, is_wanted(command, choice, spec));
+  if (wanted != Wanted::kYes) {
+    std::cerr << "muster: no job was submitted" << std::endl;
+    return wanted == Wanted::kInterrupted ? kExitInterrupted : kExitFailed;
+  }
   tell_what_stays_behind(spec);
   MUSTER_TRY(const job::Job made, submit_converted(connection, spec, command));
   std::cerr << "muster: job '" << made.spec.name << "' submitted; follow it: muster logs -f "

@@ -147,12 +147,11 @@ std::string again(const std::string& verb, const SessionTarget& target) {
   return "muster " + verb + " " + target.job.spec.name + task;
 }
 
-int report_detached(const SessionTarget& target) {
+void report_detached(const SessionTarget& target) {
   // Ends the line of the terminal's last echo.
   std::cerr << "\n";
   say("detached from job '" + target.job.spec.name +
       "', which continues; attach again: " + again("attach", target));
-  return kExitDone;
 }
 
 /// If the program reads no input, its log is complete and has whole lines.
@@ -168,7 +167,10 @@ Result<int> show_log(Connection& connection, const AttachCommand& command,
       logs::follow(connection, interrupts,
                    {.name = target.job.spec.name, .query = query, .look = {.prefix = false}}));
   if (end.how == logs::FollowEnd::How::kPipeClosed) return kExitBrokenPipe;
-  if (end.how == logs::FollowEnd::How::kInterrupted) return report_detached(target);
+  if (end.how == logs::FollowEnd::How::kInterrupted) {
+    report_detached(target);
+    return kExitInterrupted;
+  }
   std::cerr << failure_text(end.job) << std::flush;
   return cli::exit_code_of(end.job);
 }
@@ -215,7 +217,10 @@ Result<int> connect_terminal(Connection& connection, const AttachCommand& comman
                        .what = "lost the connection to the server; the job continues: " +
                                again("attach", target) + " attaches again"};
   }
-  if (end.how == SessionEnd::How::kDetached) return report_detached(target);
+  if (end.how == SessionEnd::How::kDetached) {
+    report_detached(target);
+    return kExitDone;
+  }
   if (end.how == SessionEnd::How::kInterrupted) {
     report_detached(target);
     return exit_code_of(end);

@@ -380,6 +380,11 @@ job::JobSpec read_run_spec(const Arguments& arguments, const Caller& caller,
     put_under_mpirun(caller, spec);
   }
   complete(caller, reader, spec);
+  if (!spec.array.is_none()) {
+    reader.fault("--set array",
+                 "cannot be used with 'run', which runs one job; submit an array instead: muster "
+                 "submit single NAME --array 0-9 --follow -- CMD");
+  }
   return spec;
 }
 

@@ -1,11 +1,9 @@
 #include "cli/sweeps/sweeps.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -18,6 +16,7 @@
 #include "base/text.h"
 #include "cli/common/sweep_view.h"
 #include "cli/common/terminal.h"
+#include "cli/common/typed_input.h"
 #include "cli/jobs/arrays.h"
 #include "cli/jobs/jobs.h"
 #include "cli/jobs/submit_file.h"
@@ -347,22 +346,12 @@ Command sweep_command() {
 namespace {
 
 Result<std::string> text_of_file(const std::string& file) {
-  if (file != "-") {
-    auto text = base::read_file(file, config::kMaxYamlBytes);
-    if (text) return text;
-    Error error = std::move(text).error();
-    error.code = ErrorCode::kInvalid;  // kNotFound would mean that a sweep is missing
-    return error;
-  }
-  std::string text;
-  std::array<char, 4096> piece{};
-  while (text.size() <= config::kMaxYamlBytes) {
-    const ssize_t count = ::read(STDIN_FILENO, piece.data(), piece.size());
-    if (count == 0) break;
-    if (count > 0) text.append(piece.data(), static_cast<size_t>(count));
-    if (count < 0 && errno != EINTR) return base::system_error("cannot read standard input", errno);
-  }
-  return text;
+  auto text = file == "-" ? read_to_end(STDIN_FILENO, config::kMaxYamlBytes)
+                          : base::read_file(file, config::kMaxYamlBytes);
+  if (text) return text;
+  Error error = std::move(text).error();
+  error.code = ErrorCode::kInvalid;  // kNotFound would mean that a sweep is missing
+  return error;
 }
 
 /// The sweep, and the files of its trials.
@@ -511,22 +500,9 @@ Result<int> execute(const SweepBestCommand& command, const Hooks& hooks) {
 }
 
 Result<int> execute(const SweepWaitCommand& command, const Hooks& hooks) {
-  constexpr std::chrono::milliseconds kPause{500};
-  constexpr int kExitTimeout = 124;
-  const auto begin = std::chrono::steady_clock::now();
   MUSTER_TRY(Connection connection, connect(hooks, command.project));
-  for (;;) {
-    MUSTER_TRY(const sweep::Sweep sweep, get_sweep(connection, command.name));
-    const bool has_ended = sweep.summary.ended.has_value();
-    if (has_ended) {
-      return sweep.summary.phase == sweep::SweepPhase::kSucceeded ? kExitDone : kExitFailed;
-    }
-    if (command.timeout && std::chrono::steady_clock::now() - begin > *command.timeout) {
-      std::cerr << "muster: sweep '" << command.name << "' has not ended" << std::endl;
-      return kExitTimeout;
-    }
-    ::poll(nullptr, 0, static_cast<int>(kPause.count()));
-  }
+  MUSTER_TRY(const sweep::Sweep sweep, get_sweep(connection, command.name));
+  return jobs::wait_for_sweep(connection, sweep.summary, command.timeout);
 }
 
 namespace {
