@@ -52,6 +52,8 @@ muster_session* muster_session::begin(Session started) {
 
 void muster_session::end() noexcept {
   if (ended.exchange(true)) return;
+  // In a forked process the threads that are in a call do not exist, and nothing is destroyed.
+  if (::getpid() != process) return static_cast<void>(session.release());
   guarded([&] {
     session->leave();
     return static_cast<int>(MUSTER_OK);

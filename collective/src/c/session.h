@@ -2,6 +2,8 @@
 // all_to_all.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -119,6 +121,7 @@ struct muster_session {
   std::unique_ptr<muster::collective::Session> session;  // null once it has ended
   muster::collective::c::ResultBuffers rooms;
   mutable std::atomic<std::uint32_t> calls{0};  // threads in a call
+  const int process = ::getpid();               // of the rank
   std::atomic<bool> ended{false};
 };
 // NOLINTEND(readability-identifier-naming)

@@ -38,12 +38,14 @@ std::vector<std::uint64_t> for_each_rank(std::uint64_t length, int size) {
 Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 // In a forked process nothing is destroyed: other threads of the parent may have held its locks.
 Communicator::~Communicator() {
-  if (impl_ && impl_->world->monitor && impl_->world->monitor->is_foreign()) {
-    static_cast<void>(impl_.release());
-  }
+  if (impl_ && impl_->is_foreign()) static_cast<void>(impl_.release());
 }
 Communicator::Communicator(Communicator&& other) noexcept = default;
-Communicator& Communicator::operator=(Communicator&& other) noexcept = default;
+Communicator& Communicator::operator=(Communicator&& other) noexcept {
+  // The destructor of `old` does nothing in a forked process.
+  const Communicator old(std::exchange(impl_, std::move(other.impl_)));
+  return *this;
+}
 
 Result<Communicator> Communicator::over(std::unique_ptr<World> world) {
   auto impl = std::make_unique<Impl>(std::move(world));

@@ -4,6 +4,8 @@
 // Members are destroyed in reverse order, so that a user is destroyed before what it uses.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -36,6 +38,10 @@ class Communicator::Impl {
     return {};
   }
 
+  /// Whether this process was forked from the rank of the world, and must not use it.
+  bool is_foreign() const { return ::getpid() != process; }
+
+  const int process = ::getpid();  // of the rank
   std::unique_ptr<World> world;
   shm::Layout layout = {};
   std::optional<shm::Arena> arena = {};  // if the ranks of this host share memory

@@ -134,7 +134,8 @@ class Monitor {
   /// The ranks that have left in order.
   std::vector<int> departed() const;
 
-  /// Whether a rank has said goodbye. What it wrote before is visible then.
+  /// Whether the goodbye of a rank has arrived. What the rank wrote to shared memory before is
+  /// visible then.
   bool has_said_goodbye(int rank) const;
 
   /// Of these, the ranks that had not entered more calls than this rank, and whose messages the

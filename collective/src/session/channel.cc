@@ -91,7 +91,7 @@ bool Ring::has_room(std::uint64_t bytes) {
 bool Ring::occupy(std::uint64_t end) {
   const std::uint64_t needed = std::min(end, capacity_);
   if (needed <= occupied_) return true;
-  constexpr std::uint64_t kLeast = 4096;
+  constexpr std::uint64_t kLeast = 2048;  // with the positions in one page
   const std::uint64_t goal = std::min(std::bit_ceil(std::max(needed, kLeast)), capacity_);
   if (!reserve_(data_ + occupied_, goal - occupied_)) return false;
   occupied_ = goal;

@@ -12,6 +12,8 @@
 // every pending and every later operation fails.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <fstream>
 #include <functional>
@@ -70,7 +72,7 @@ class Engine {
   shm::Arena* arena() const { return base_.arena; }
 
   /// Whether this process was forked from the rank of the session, and must not use it.
-  bool is_foreign() const { return monitor() != nullptr && monitor()->is_foreign(); }
+  bool is_foreign() const { return ::getpid() != process_; }
 
   /// The number of names that this rank stores. For tests.
   std::size_t known_names() const;
@@ -181,6 +183,7 @@ class Engine {
   Monitor* monitor() const { return base_.world.monitor.get(); }
   Doorbell& bell() { return channel_->bell(); }
 
+  const int process_ = ::getpid();  // of the rank
   SessionBase base_;
   SessionOptions options_;
   MakeChannel make_channel_;

@@ -287,7 +287,7 @@ bool Mail::read_ring(int from) {
 }
 
 bool Mail::has_work() {
-  if (!rings_) return false;
+  if (!rings_ || world_.monitor->failed()) return false;
   const Doorbell& bell = *channel_.bell_of(world_.rank);
   if (bell.letters.load(std::memory_order_acquire) != seen_letters_) return true;
   if (!some_wait_) return false;

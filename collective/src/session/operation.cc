@@ -37,8 +37,13 @@ Reserve reserve_in(World& world) {
   return [&world](const std::byte* begin, std::uint64_t bytes) {
     const auto offset = static_cast<std::uint64_t>(begin - world.memory.base());
     const Status there = world.memory.reserve(offset, bytes);
-    if (!there) world.monitor->fail(there.error());
-    return static_cast<bool>(there);
+    if (there) return true;
+    Error error = there.error();
+    error.message = world.name_of(world.rank) + ": " + error.message;
+    error.rank = world.rank;
+    error.host = world.hosts[static_cast<std::size_t>(world.rank)];
+    world.monitor->fail(std::move(error));
+    return false;
   };
 }
 

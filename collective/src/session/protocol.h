@@ -117,8 +117,8 @@ std::optional<HandOver> decode_hand_over(ByteView message);
 /// The operation that the ranks have agreed on for a name.
 struct Agreed {
   std::string name;
-  Request
-      request;  // of the lowest rank that handed it over; for an all_to_all, `lengths` is the sum
+  // Of the lowest rank that handed it over. For an all_to_all, `lengths` has only their sum.
+  Request request;
   std::vector<std::uint64_t> gathered;  // all_gather: bytes by rank
   std::optional<Error> error = {};      // the reason why the ranks do not agree
 };

@@ -44,7 +44,11 @@ Session::~Session() {
   if (engine_ && engine_->is_foreign()) static_cast<void>(engine_.release());
 }
 Session::Session(Session&& other) noexcept = default;
-Session& Session::operator=(Session&& other) noexcept = default;
+Session& Session::operator=(Session&& other) noexcept {
+  // The destructor of `old` does nothing in a forked process.
+  const Session old(std::exchange(engine_, std::move(other.engine_)));
+  return *this;
+}
 
 void Session::leave() {
   engine_->leave();

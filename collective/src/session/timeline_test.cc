@@ -117,6 +117,28 @@ TEST(TimelineTest, OfAKilledProcessLacksOnlyItsLastBracket) {
   EXPECT_TRUE(nlohmann::json::accept(text + "]"));
 }
 
+// The thread that writes the timeline does not exist in the child.
+TEST(TimelineTest, OfAWorldOfOneIsLeftAloneByAForkedProcess) {
+  const Folder folder;
+  with_sessions(1, Over::kSharedMemory, [&](Session& session) {
+    ASSERT_TRUE(session.start_timeline(folder.file("forked.json")));
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);  // ends a child that hangs
+      {
+        const Session own(std::move(session));
+      }
+      ::_exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(session.wait(*session.barrier("b")));
+    EXPECT_TRUE(session.stop_timeline());
+    EXPECT_TRUE(nlohmann::json::accept(text_of(folder.file("forked.json"))));
+  });
+}
+
 TEST(TimelineTest, StartsAndStopsOnRequest) {
   const Folder folder;
   with_sessions(1, Over::kSharedMemory, [&](Session& session) {

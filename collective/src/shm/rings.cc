@@ -48,6 +48,10 @@ const std::uint32_t* futex_word(const std::atomic<std::uint64_t>& signal) {
 
 }  // namespace
 
+std::string text_of(const Call* call) {
+  return call == nullptr ? "a call" : to_string(*call);
+}
+
 Waiter::Waiter(Board& mine, Monitor* monitor, HasLeft has_left)
     : mine_(mine), monitor_(monitor), has_left_(std::move(has_left)) {
   fences_myself_ = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) != 0;
@@ -91,10 +95,9 @@ bool Waiter::sleep_until(Board& theirs, const std::atomic<std::uint64_t>& signal
       break;
     }
     if (naps >= kNapsBeforeWatch && monitor_ != nullptr) {
-      const std::string call = call_ == nullptr ? std::string("a call") : to_string(*call_);
-      if (!watch) watch.emplace(*monitor_, call);
+      if (!watch) watch.emplace(*monitor_, text_of(call_));
       // The monitor detects a rank that has made fewer calls, but messages are not counted.
-      left = has_left_(theirs, call);
+      left = has_left_(theirs, call_);
       if (left) continue;
     }
     const timespec nap{0, packed_ ? kNapNanosecondsPacked : kNapNanoseconds};

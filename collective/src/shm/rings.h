@@ -16,6 +16,9 @@
 
 namespace muster::collective::shm {
 
+/// A call for messages: "call 3 (barrier)"; "a call" for null.
+std::string text_of(const Call* call);
+
 /// Waits for values on other ranks' boards, and wakes ranks that wait for this rank's values. A
 /// wait spins for a moment, which suffices for a peer on another core, and then sleeps on a futex.
 /// If there are more ranks than processors, it yields the processor at once, since the other rank
@@ -29,8 +32,8 @@ namespace muster::collective::shm {
 class Waiter {
  public:
   /// Returns the error of a wait for the rank of the board `theirs` if that rank has left,
-  /// otherwise nothing. `call` is the call that waits.
-  using HasLeft = std::function<std::optional<Error>(const Board& theirs, const std::string& call)>;
+  /// otherwise nothing. `call` is the call that waits, or null.
+  using HasLeft = std::function<std::optional<Error>(const Board& theirs, const Call* call)>;
 
   /// `mine` is this rank's board.
   Waiter(Board& mine, Monitor* monitor, HasLeft has_left);

@@ -49,9 +49,8 @@ bool is_same(const KernelSpec& a, const KernelSpec& b) {
 
 ShmBackend::ShmBackend(Host host)
     : host_(std::move(host)),
-      waiter_(
-          own_board(host_), host_.monitor,
-          [this](const Board& theirs, const std::string& call) { return has_left(theirs, call); }),
+      waiter_(own_board(host_), host_.monitor,
+              [this](const Board& theirs, const Call* call) { return has_left(theirs, call); }),
       rings_(host_.memory, host_.layout, host_.self, waiter_, host_.file, host_.monitor),
       inputs_(host_.ranks.size()),
       sent_(host_.ranks.size()),
@@ -163,7 +162,7 @@ bool ShmBackend::finish_together() {
   return true;
 }
 
-std::optional<Error> ShmBackend::has_left(const Board& theirs, const std::string& call) const {
+std::optional<Error> ShmBackend::has_left(const Board& theirs, const Call* call) const {
   const std::byte* const boards = host_.memory + host_.layout.boards;
   const auto offset =
       static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&theirs) - boards);
@@ -172,7 +171,7 @@ std::optional<Error> ShmBackend::has_left(const Board& theirs, const std::string
   if (host_.monitor == nullptr || !host_.monitor->has_said_goodbye(rank)) return std::nullopt;
   return Error{ErrorCode::kPeerLost,
                name_of(static_cast<int>(place)) + " has left, but " + name_of(host_.self) +
-                   " still waits for it in " + call,
+                   " still waits for it in " + text_of(call),
                "a rank must not leave before it has sent and received all messages", rank,
                host_.names[place]};
 }

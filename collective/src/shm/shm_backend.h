@@ -75,7 +75,7 @@ class ShmBackend final : public Backend {
   bool differ(int peer);
   Status outcome(bool ok) const;
   Status fail(Error error);
-  std::optional<Error> has_left(const Board& theirs, const std::string& call) const;
+  std::optional<Error> has_left(const Board& theirs, const Call* call) const;
   std::string describe(DataType type, std::uint64_t bytes) const;
 
   // If `call` is given, these functions enter it; otherwise the caller has entered it already.

@@ -74,7 +74,7 @@ void close_for_child() {
   for (std::size_t word = 0; word < words; ++word) {
     for (std::uint64_t bits = to_close[word].exchange(0); bits != 0; bits &= bits - 1) {
       const auto fd = static_cast<int>(word * kWordBits) + std::countr_zero(bits);
-      ::dup3(substitute, fd, O_CLOEXEC);
+      if (::dup3(substitute, fd, O_CLOEXEC) < 0) ::close(fd);
     }
   }
 }

@@ -60,9 +60,11 @@ Result<SharedMemory> SharedMemory::map(Descriptor file) {
 }
 
 Status SharedMemory::reserve(std::uint64_t offset, std::uint64_t bytes) const {
-  if (::fallocate(file_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0) {
-    return {};
-  }
+  int failed = 0;
+  do {
+    failed = ::fallocate(file_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  } while (failed != 0 && errno == EINTR);
+  if (failed == 0) return {};
   return system_error("cannot reserve " + std::to_string(bytes) + " bytes of shared memory", errno);
 }
 
