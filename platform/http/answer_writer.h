@@ -138,9 +138,4 @@ class AnswerWriter {
   uint64_t pull_ = 0;  ///< number of the current pull, so that a second delivery is ignored
 };
 
-/// Whether the answer is a stream of events: text/event-stream, or another form of one.
-inline bool is_event_stream(const Response& response) {
-  return response.stream != nullptr && response.content_type.ends_with("event-stream");
-}
-
 }  // namespace muster::http

@@ -94,6 +94,11 @@ struct Response {
   std::function<void(std::shared_ptr<WebSocket>)> websocket;
 };
 
+/// Whether the answer is a stream of events: text/event-stream, or another form of one.
+inline bool is_event_stream(const Response& response) {
+  return response.stream != nullptr && response.content_type.ends_with("event-stream");
+}
+
 /// Percent-encodes one path segment or query value.
 std::string url_encoded(std::string_view text);
 

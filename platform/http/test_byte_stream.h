@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +17,8 @@ struct SeenStream {
   std::vector<std::string> written = {};  ///< call by call
   std::chrono::milliseconds silent_for{0};
   bool is_closed = false;
-  bool accepts = true;  ///< writes end; false: never
+  bool accepts = true;                   ///< writes end; false: only by end_write
+  std::function<void()> end_write = {};  ///< set by a write that does not end
 };
 
 class StuckStream : public ByteStream {
@@ -37,6 +39,7 @@ class StuckStream : public ByteStream {
     seen_.written.push_back(std::move(text));
     if (seen_.accepts) return later(std::move(done), size);
     writing_ = std::move(done);
+    seen_.end_write = [this, size] { later(std::exchange(writing_, nullptr), size); };
   }
   void async_finish(Done done) override { later(std::move(done), 0); }
   void async_close_output(Done done) override { later(std::move(done), 0); }

@@ -39,6 +39,8 @@ constexpr std::chrono::seconds kCloseTimeout{5};
 /// How long a client may take to close the connection after both closes.
 constexpr std::chrono::seconds kClientHangUp{2};
 constexpr size_t kLongestReason = 120;
+/// The payload of a pong that answers no ping.
+const websocket::ping_data kHeartbeat("paused");
 
 /// Adapts a ByteStream to Beast. Bytes that were read together with the request are delivered
 /// first.
@@ -117,8 +119,8 @@ void beast_close_socket(ByteStreamLayer& layer) {
   layer.close();
 }
 
-/// A server that closes at once would reset the connection, because the client's last bytes are still
-/// on their way. Proxies take that for a fault: kubectl port-forward then ends.
+/// A server that closes at once would reset the connection, because the client's last bytes are
+/// still on their way. Proxies take that for a fault: kubectl port-forward then ends.
 template <class Handler>
 void async_teardown(beast::role_type role, ByteStreamLayer& layer, Handler&& handler) {
   if (role == beast::role_type::server) {
@@ -348,8 +350,8 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
 
   /// At each tick a client that was silent since the last tick gets a ping. A client that does not
   /// answer its ping is gone after request_timeout, or after write_timeout if it may still have
-  /// messages to read. Clients that are being written to are exempt. Of a paused client, the kernel has to
-  /// acknowledge the pings within write_timeout.
+  /// messages to read. Clients that are being written to are exempt. Of a paused client, the kernel
+  /// has to acknowledge heartbeats within write_timeout.
   void watch() {
     timer_.expires_after(begin_.limits.request_timeout);
     timer_.async_wait([self = shared_from_this()](error_code error) {
@@ -379,23 +381,24 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
       ask_for_sign_of_life();
       return false;
     }
-    // A client that does not take in messages does not reach a ping behind them: write_timeout is its
-    // limit, whether the messages wait in this process or in the kernel's buffers.
+    // A client that does not take in messages does not reach a ping behind them: write_timeout is
+    // its limit, whether the messages wait in this process or in the kernel's buffers.
     const auto longest =
         pings_.may_be_busy ? begin_.limits.write_timeout : begin_.limits.request_timeout;
     return (ticks_ - *asked_) * begin_.limits.request_timeout >= longest;
   }
 
-  /// Nothing is read from a paused client, so its answer to a ping is not read either. But its kernel
-  /// acknowledges the ping, unless its machine is gone.
+  /// Nothing is read from a paused client, so an answer to a ping would not be read either, and a
+  /// client that cannot write its answer may stop reading. A pong asks for no answer (RFC 6455,
+  /// 5.5.3), but the client's kernel acknowledges it, unless its machine is gone.
   bool has_paused_client_vanished() {
     if (socket_.next_layer().silent_for() > begin_.limits.write_timeout) return true;
-    ask_for_sign_of_life();
+    send_heartbeat();
     return false;
   }
 
-  /// A server that is busy with a message answers no ping either, and may be busy for as long as it
-  /// likes. So a missing answer counts only if all messages were sent before the last answered ping.
+  /// A server that is busy with a message answers no ping, and may be busy for as long as it likes.
+  /// So a missing answer counts only if all messages were sent before the last answered ping.
   bool has_server_vanished() {
     const auto longest = begin_.limits.write_timeout;
     if (socket_.next_layer().silent_for() > longest) return true;
@@ -407,11 +410,21 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   }
 
   void ask_for_sign_of_life() {
+    owes_ping_ = pinging_;
     if (std::exchange(pinging_, true)) return;
-    socket_.async_ping({}, [self = shared_from_this()](error_code error) {
-      self->pinging_ = false;
-      if (error) self->drop();
-    });
+    socket_.async_ping({}, [self = shared_from_this()](error_code error) { self->pinged(error); });
+  }
+
+  void send_heartbeat() {
+    if (std::exchange(pinging_, true)) return;
+    socket_.async_pong(kHeartbeat,
+                       [self = shared_from_this()](error_code error) { self->pinged(error); });
+  }
+
+  void pinged(const error_code& error) {
+    pinging_ = false;
+    if (error) return drop();
+    if (owes_ping_ && !dropped_ && !closing_) ask_for_sign_of_life();
   }
 
   Begin begin_;
@@ -439,7 +452,8 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   bool dropped_ = false;
   bool has_reported_close_ = false;  ///< the handlers are released
   bool heard_ = true;                ///< from the client since the last tick
-  bool pinging_ = false;             ///< a ping is being written
+  bool pinging_ = false;             ///< a ping or a heartbeat is being written
+  bool owes_ping_ = false;           ///< a ping is due when that is written
   int64_t ticks_ = 0;
   std::optional<int64_t> asked_;  ///< the tick since which a silent client owes a sign of life
   int64_t write_began_ = 0;

@@ -502,9 +502,8 @@ class PausedWebSocket : public testing::Test {
       loop_.run();
     }
   }
-  bool was_pinged() const {
-    return std::find(seen_.written.begin(), seen_.written.end(), std::string("\x89\x00", 2)) !=
-           seen_.written.end();
+  bool was_written(const std::string& bytes) const {
+    return std::find(seen_.written.begin(), seen_.written.end(), bytes) != seen_.written.end();
   }
 
   base::EventLoop loop_;
@@ -513,11 +512,32 @@ class PausedWebSocket : public testing::Test {
   bool has_ended_ = false;
 };
 
-TEST_F(PausedWebSocket, StaysWhileTheKernelOfItsClientAcknowledgesPings) {
+TEST_F(PausedWebSocket, StaysWhileTheKernelOfItsClientAcknowledgesPongs) {
   start();
   turns(1000);
 
-  EXPECT_TRUE(was_pinged());
+  EXPECT_TRUE(was_written(std::string("\x8A\x06paused", 8)));
+  EXPECT_FALSE(was_written(std::string("\x89\x00", 2)));  // a ping, which asks for an answer
+  EXPECT_FALSE(has_ended_);
+}
+
+TEST_F(PausedWebSocket, SendsThePingThatWaitedForTheEndOfAPong) {
+  start();
+  turns(100);
+  session_->send(Kind::kText, "a message for which a silent client has write_timeout");
+  turns(100);
+  seen_.accepts = false;
+  turns(100);
+  ASSERT_TRUE(seen_.end_write);
+  session_->pause(false);
+  turns(100);
+  EXPECT_FALSE(was_written(std::string("\x89\x00", 2)));
+
+  seen_.accepts = true;
+  seen_.end_write();
+  turns(100);
+
+  EXPECT_TRUE(was_written(std::string("\x89\x00", 2)));
   EXPECT_FALSE(has_ended_);
 }
 

@@ -226,6 +226,14 @@ void Notifications::send_due(const std::string& project) {
   for (Subscriber* const each : next) send_next(*each);
 }
 
+/// The requests of the project to receivers whose last attempt failed.
+size_t Notifications::failed_under_way(const std::string& project) {
+  const std::vector<Subscriber*> all = subscribers_of(project);
+  return static_cast<size_t>(std::count_if(all.begin(), all.end(), [](const Subscriber* each) {
+    return each->has_failed && !each->under_way.empty();
+  }));
+}
+
 void Notifications::send_next(Subscriber& subscriber) {
   const Subscription& subscription = subscriber.subscription;
   if (!subscriber.under_way.empty()) return;
@@ -235,9 +243,10 @@ void Notifications::send_next(Subscriber& subscriber) {
       deliveries_.first_due(subscription.id, parts_.clock.now(), last_time_);
   if (due == nullptr) return;
   size_t& of_project = under_way_[subscription.project];
-  // A slow receiver takes the whole time limit of a request, so it leaves the last one to others.
-  const size_t most = subscriber.has_failed ? kMostUnderWay - 1 : kMostUnderWay;
-  if (of_project >= most) return;
+  if (of_project >= kMostUnderWay) return;
+  // A slow receiver takes the whole time limit of a request, so these leave the last one to others.
+  const bool may_be_slow = subscriber.has_failed;
+  if (may_be_slow && failed_under_way(subscription.project) >= kMostUnderWay - 1) return;
   ++of_project;
   subscriber.last_turn = ++turns_;
   const std::string id = due->id;

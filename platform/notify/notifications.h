@@ -152,6 +152,7 @@ class Notifications {
   void after_look();
   void send_due(const std::string& project);
   void send_next(Subscriber& subscriber);
+  size_t failed_under_way(const std::string& project);
   Result<void> begin_probe(const std::string& project, std::function<void()> probe);
   void end_request(const std::string& project);
   void settle(const std::string& project, const std::string& subscription, const std::string& id,

@@ -417,6 +417,23 @@ TEST_F(Post, SlowReceiversOfAProjectLeaveTurnsToOthers) {
   }
 }
 
+TEST_F(Post, AReceiverThatHasFailedIsTriedAgainBesideBusyReceivers) {
+  subscribe("failed.example.com");
+  happens(job_named("one"));
+  answer(503);
+  for (int i = 0; i < 4; ++i) subscribe("quick" + std::to_string(i) + ".example.com");
+  pass(std::chrono::hours(1));
+  for (int i = 0; i < 10; ++i) happens(job_named("one"));
+
+  const auto is_tried = [&] {
+    return std::any_of(sent_.begin(), sent_.end(),
+                       [](const Sent& each) { return each.host() == "failed.example.com"; });
+  };
+  for (int i = 0; i < 5 && !is_tried(); ++i) answer(200);
+
+  EXPECT_TRUE(is_tried());
+}
+
 TEST_F(Post, WhoseReceiversAllFailAreTriedInTurn) {
   for (int i = 0; i < 5; ++i) subscribe("h" + std::to_string(i) + ".example.com");
   for (int i = 0; i < 10; ++i) happens(job_named("one"));

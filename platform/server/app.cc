@@ -181,8 +181,7 @@ std::optional<Response> App::answer_without_caller(const http::Request& request)
     refusal = refusal_of_host(request, address);
   }
   if (!refusal && !is_page_path(request.path)) return std::nullopt;
-  auto counted = authenticator_.identify(request, Permission::kAnybody);
-  if (!counted) return std::move(counted).error();
+  if (auto too_many = authenticator_.refusal_of_page(request)) return too_many;
   return refusal ? std::move(refusal) : page_answer(request);
 }
 
@@ -283,8 +282,7 @@ Respond App::answering(const ApiCall& call, std::string route, Respond respond) 
           path = call.request.path, user = call.who.user, address = call.request.peer.address,
           since = parts_.clock.now(), held = answering_](Response response) {
     touch();
-    const bool is_endless = response.content_type.ends_with("event-stream");
-    if (response.stream && !is_endless) {
+    if (response.stream && !http::is_event_stream(response)) {
       response.stream = holding(std::move(response.stream), held);
     }
     response.headers["x-request-id"] = id;
@@ -381,9 +379,9 @@ void App::touch() {
 void App::look_whether_idle() {
   const bool has_page = parts_.door != nullptr && parts_.door->address();
   const bool is_answering = answering_.use_count() > 1;
-  if (has_page || !parts_.controller.idle() || (parts_.told && !parts_.told()) || is_answering) {
-    return touch();
-  }
+  const bool was_answering = std::exchange(was_answering_, is_answering);
+  const bool is_busy = has_page || !parts_.controller.idle() || (parts_.told && !parts_.told());
+  if (is_busy || is_answering || was_answering) return touch();
   if (std::exchange(leaving_, true)) return;
   base::log_info("the server exits because no job runs and no requests come");
   leave_();
@@ -444,18 +442,28 @@ namespace {
 /// its token leaves as much to the other tokens of its user.
 constexpr double kShareOfUser = 2;
 
+/// A first load of the page makes about 40 requests.
+access::RequestRate page_rate_of(const Authenticator::Options& options) {
+  constexpr double kShareOfPage = 10;
+  constexpr double kLeastBurst = 400;
+  return {kShareOfPage * options.request_rate,
+          std::max(kShareOfPage * options.request_burst, kLeastBurst)};
+}
+
 }  // namespace
 
 Authenticator::Authenticator(Dependencies parts, const Options& options)
     : parts_(std::move(parts)),
       failed_logins_(options.failed_logins),
       request_rate_(options.request_rate, options.request_burst),
+      page_rate_(page_rate_of(options)),
       user_rate_(kShareOfUser * options.request_rate, kShareOfUser * options.request_burst),
       refused_rate_(options.request_rate, options.request_burst) {}
 
 void Authenticator::set_options(const Options& options) {
   failed_logins_ = access::FailedLogins(options.failed_logins);
   request_rate_ = access::RequestRate(options.request_rate, options.request_burst);
+  page_rate_ = page_rate_of(options);
   user_rate_ = access::RequestRate(kShareOfUser * options.request_rate,
                                    kShareOfUser * options.request_burst);
   refused_rate_ = access::RequestRate(options.request_rate, options.request_burst);
@@ -476,6 +484,13 @@ base::Result<Identity, Response> Authenticator::identify(const http::Request& re
   if (!wait && has_token) wait = user_rate_.take(who.user, now);
   if (wait) return too_often("too many requests at once", *wait);
   return who;
+}
+
+std::optional<Response> Authenticator::refusal_of_page(const http::Request& request) {
+  const std::string client = client_of_address(request.peer.address);
+  const auto wait = page_rate_.take(client, parts_.clock.now());
+  if (!wait) return std::nullopt;
+  return too_often("too many requests at once", *wait);
 }
 
 base::Result<Identity, Response> Authenticator::by_token(const http::Request& request) {

@@ -39,9 +39,10 @@ namespace muster::server {
 /// all the same: 256 random bits cannot be guessed, but a whole team may share an address with one
 /// broken script. A request without a token is not a guess.
 ///
-/// Requests have a rate: those of one token, those of all tokens of a user together (twice as much),
-/// and, for each address, those without a valid token and those of public routes. A client beyond it
-/// must wait (429). The /64 network of an IPv6 address counts as one address.
+/// Requests have a rate: those of one token, those of all tokens of a user together (twice as
+/// much), and, for each address, those without a valid token, those of public routes and those for
+/// files of the page (ten times as much). A client beyond it must wait (429). The /64 network of an
+/// IPv6 address counts as one address.
 ///
 /// On the EventLoop's thread; accounts and clock must outlive it.
 class Authenticator {
@@ -66,6 +67,11 @@ class Authenticator {
   base::Result<access::Identity, http::Response> identify(const http::Request& request,
                                                           Permission permission);
 
+  /// Counts a request for a file of the page, or one that is refused for its host; a refusal if the
+  /// address makes too many. Apart from other requests, so that users behind one address who load
+  /// the page leave logins and probes from there alone.
+  std::optional<http::Response> refusal_of_page(const http::Request& request);
+
   /// The answer to `head` if its body is not to be read; nothing: the caller has a valid token.
   /// identify() then counts the request.
   std::optional<http::Response> refusal_of_body(const http::Request& head);
@@ -84,6 +90,7 @@ class Authenticator {
   Dependencies parts_;
   access::FailedLogins failed_logins_;
   access::RequestRate request_rate_;  ///< by token; of public routes, by address
+  access::RequestRate page_rate_;     ///< by address
   access::RequestRate user_rate_;     ///< by user
   access::RequestRate refused_rate_;  ///< of requests without a valid token, by address
 };
@@ -162,9 +169,11 @@ class App {
   Authenticator authenticator_;
   base::Time refusal_logged_{};    ///< when a 429 was last written to the log
   int64_t unlogged_refusals_ = 0;  ///< since then
-  /// Held by each answer that is computed or sent, except by streams of events, which have no end.
+  /// Held by each answer that is computed or sent, except by streams of events, most of
+  /// which have no end.
   std::shared_ptr<void> answering_ = std::make_shared<char>();
   bool leaving_ = false;
+  bool was_answering_ = false;  ///< at the last look for idleness: an answer may have ended since
   base::EventLoop::Interest idle_timer_;
 };
 

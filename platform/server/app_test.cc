@@ -105,6 +105,23 @@ TEST_F(RequestLimits, HoldForTheRequestsOfAnAddressWithoutAValidToken) {
   EXPECT_EQ(statuses(2, "", "a"), (Statuses{401, 429}));
 }
 
+TEST_F(RequestLimits, OfThePageAreApartFromThoseOfOtherRequestsOfTheAddress) {
+  const http::Request page{.path = "/ui/", .peer = {.address = "a"}};
+  for (int i = 0; i < 400; ++i) ASSERT_FALSE(authenticator_.refusal_of_page(page)) << i;
+
+  const auto refusal = authenticator_.refusal_of_page(page);
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->status, 429);
+  EXPECT_FALSE(authenticator_.refusal_of_page({.path = "/ui/", .peer = {.address = "b"}}));
+  const http::Request login{.path = "/v1/login", .peer = {.address = "a"}};
+  EXPECT_TRUE(authenticator_.identify(login, Permission::kAnybody));
+  EXPECT_EQ(statuses(1, "", "a"), (Statuses{401}));
+
+  clock_.advance(std::chrono::seconds(1));
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(authenticator_.refusal_of_page(page)) << i;
+  EXPECT_TRUE(authenticator_.refusal_of_page(page));
+}
+
 TEST_F(RequestLimits, HoldForBodiesWithoutAValidToken) {
   const http::Request head{.method = "POST", .path = "/v1/jobs", .peer = {.address = "a"}};
   Statuses statuses;

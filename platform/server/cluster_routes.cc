@@ -238,7 +238,7 @@ class Simulations {
     return refusal;
   }
 
-  /// Most clients cannot read it.
+  /// Most clients that have left cannot read this answer.
   static http::Response left_before_its_turn() {
     return problem({.code = base::ErrorCode::kUnavailable,
                     .what = "the client closed its side of the connection before the simulation",

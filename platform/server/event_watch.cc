@@ -168,8 +168,8 @@ bool EventWatchStream::is_too_late(const std::vector<api::JobEvent>& first,
   return first.size() == kMostEvents && job.first_event() > first.front().time;
 }
 
-/// Adds the job's events after last_ that are among the first kMostEvents. `first` is a heap with the
-/// latest on top.
+/// Adds the job's events after last_ that are among the first kMostEvents. `first` is a heap with
+/// the latest on top.
 void EventWatchStream::add_first(std::string_view id, base::Time horizon,
                                  std::vector<api::JobEvent>& first) const {
   find_in(id, horizon, [&](const Job& whole, const job::Event& event) {
@@ -185,8 +185,8 @@ void EventWatchStream::add_first(std::string_view id, base::Time horizon,
 }
 
 /// The first events after last_ of the jobs that have changed, as a heap. Where there are more, the
-/// same changes are read again for the others. False: the changes are unknown, or too many of the jobs
-/// are packed.
+/// same changes are read again for the others. False: the changes are unknown, or too many of the
+/// jobs are packed.
 bool EventWatchStream::find_in_changed(const Sight& sight, base::Time horizon,
                                        std::vector<api::JobEvent>& found) {
   control::FeedPosition at = at_;
