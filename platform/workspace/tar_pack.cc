@@ -104,8 +104,8 @@ UniqueFd copy_of_generated(int fd) {
   return {};
 }
 
-/// Why the first byte of a file cannot be read; 0: it can be, or there is none. A file that can be
-/// opened may be unreadable: an NFS server checks rights when the file is read.
+/// The errno of a file that can be opened but not read, as an NFS server may check the rights only
+/// when a file is read. 0: its first byte can be read, or it is empty.
 int first_error(int fd, const struct stat& status) {
   if (status.st_size <= 0) return 0;
   char byte = 0;

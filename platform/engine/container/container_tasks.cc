@@ -305,7 +305,7 @@ void ContainerTasks::stop(const std::shared_ptr<HeldTask>& task, StopMode mode) 
   send_stop(task);
 }
 
-/// The task is told to stop now. Returns the time at which it is killed if it still runs.
+/// When a task that begins to stop now is killed, if it still runs.
 std::chrono::steady_clock::time_point ContainerTasks::kill_time(const HeldTask& task,
                                                                 StopMode mode) const {
   const auto grace = mode == StopMode::kNow ? std::chrono::milliseconds(0) : task.grace;
