@@ -9,11 +9,13 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "session/session_world.h"
 
@@ -120,21 +122,28 @@ TEST(TimelineTest, OfAKilledProcessLacksOnlyItsLastBracket) {
 // The thread that writes the timeline does not exist in the child.
 TEST(TimelineTest, OfAWorldOfOneIsLeftAloneByAForkedProcess) {
   const Folder folder;
-  with_sessions(1, Over::kSharedMemory, [&](Session& session) {
-    ASSERT_TRUE(session.start_timeline(folder.file("forked.json")));
+  testing::spawn_worlds(1, testing::Placement::one_host(), [&](World& world) {
+    SoloBackend backend;
+    const auto owner = std::make_shared<int>();
+    SessionBase base{.world = world, .backend = &backend};
+    base.owner = owner;
+    Result<Session> session =
+        start_session(std::move(base), {.timeline = folder.file("forked.json")});
+    ASSERT_TRUE(session) << session.error().to_string();
+    const auto references = owner.use_count();
     const pid_t child = ::fork();
     if (child == 0) {
       ::alarm(20);  // ends a child that hangs
       {
-        const Session own(std::move(session));
+        const Session own(*std::move(session));
       }
-      ::_exit(0);
+      ::_exit(owner.use_count() == references ? 0 : 1);
     }
     int status = -1;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
-    EXPECT_TRUE(session.wait(*session.barrier("b")));
-    EXPECT_TRUE(session.stop_timeline());
+    EXPECT_TRUE(session->wait(*session->barrier("b")));
+    EXPECT_TRUE(session->stop_timeline());
     EXPECT_TRUE(nlohmann::json::accept(text_of(folder.file("forked.json"))));
   });
 }
