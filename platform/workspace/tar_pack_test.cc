@@ -198,7 +198,6 @@ TEST(TarPacker, CopiesTheContentOfFilesThatTheKernelGenerates) {
   EXPECT_NE(text_of(own), "");
 
   const fs::path stated_larger = "/sys/devices/system/cpu/possible";
-  if (!fs::exists(stated_larger)) GTEST_SKIP() << "there is no " << stated_larger;
   ASSERT_TRUE(round_trip(stated_larger, folder / "cpus").totals);
   EXPECT_EQ(text_of(folder / "cpus"), text_of(stated_larger));
 }
