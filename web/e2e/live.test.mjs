@@ -152,7 +152,7 @@ test('a page whose requests failed once is complete without a change and without
   });
   await go(shaky, team, '/tokens');
   await shaky.getByLabel('New user').waitFor();
-  await shaky.getByRole('rowheader', {name: 'grace'}).waitFor();
+  await shaky.getByRole('rowheader', {name: 'grace', exact: true}).waitFor();
   await shaky.getByText('of grace').first().waitFor();
   await go(shaky, team, '/jobs');
   await shaky.getByRole('link', {name: 'done', exact: true}).waitFor();

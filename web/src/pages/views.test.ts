@@ -37,6 +37,7 @@ import {Overview} from './overview';
 import {MemberCard, SecretCard} from './project_members';
 import {Quota} from './project_quota';
 import {Projects} from './projects';
+import {useMayChange} from './rights';
 import {Schedules} from './schedules';
 import {Submit} from './submit';
 import {dropped} from './submit_files';
@@ -499,30 +500,32 @@ test('the comparison of a running sweep stays while the order of its trials chan
 
 // --- what the roles of the user allow
 
+const job_of_p = {
+  id: 'o',
+  spec: {name: 'x', command: ['true'], folder: '/', cron: '@daily', project: 'p'},
+  tasks: [{name: 'main', phase: 'Running', devices: []}],
+  phase: 'Running',
+  owner: 'ada',
+  submitted: '',
+  labels: {},
+  events: [],
+  avoided_nodes: [],
+  reason: '',
+  reason_details: [],
+};
+/** `p` is below `above`. */
+const projects = [
+  {name: 'above', parent: '', sequence: 1, status: {deserved: {gpus: 0}, allocated: {gpus: 0}}},
+  {name: 'p', parent: 'above', sequence: 2, status: {deserved: {gpus: 0}, allocated: {gpus: 0}}},
+];
+
 test('a viewer of a project sees no buttons that need the role member, and a role in a project above counts', async () => {
   const {Sweeps} = await import('./sweeps');
-  const spec = {name: 'x', command: ['true'], folder: '/', cron: '@daily', project: 'p'};
+  const {spec} = job_of_p;
   const counts = {queued: 0, starting: 0, running: 1, succeeded: 0, failed: 1, stopped: 0};
-  const tasks = [{name: 'main', phase: 'Running', devices: []}];
-  const job = {
-    spec,
-    tasks,
-    phase: 'Running',
-    owner: 'ada',
-    submitted: '',
-    labels: {},
-    events: [],
-    avoided_nodes: [],
-    reason: '',
-    reason_details: [],
-  };
-  const projects = [
-    {name: 'above', parent: '', sequence: 1, status: {deserved: {gpus: 0}, allocated: {gpus: 0}}},
-    {name: 'p', parent: 'above', sequence: 2, status: {deserved: {gpus: 0}, allocated: {gpus: 0}}},
-  ];
   const views: [ComponentType, object, string[]][] = [
-    [() => h(JobPage, {id: 'o', tab: 'summary'}), job, ['Stop', 'Suspend', 'Rerun', 'Set']],
-    [() => h(JobPage, {id: 'o', tab: 'shell'}), job, ['Stop', 'Open a shell']],
+    [() => h(JobPage, {id: 'o', tab: 'summary'}), job_of_p, ['Stop', 'Suspend', 'Rerun', 'Set']],
+    [() => h(JobPage, {id: 'o', tab: 'shell'}), job_of_p, ['Stop', 'Open a shell']],
     [() => h(Arrays, {parts: ['o']}), {spec, phase: 'Running', counts}, ['Stop', 'Suspend', 'Rerun failed']],
     [
       () => h(Sweeps, {parts: ['o']}),
@@ -547,6 +550,52 @@ test('a viewer of a project sees no buttons that need the role member, and a rol
       await act(() => render(null, root));
     }
   }
+});
+
+test('a role in a project above that cannot be determined hides no buttons', async () => {
+  let list_projects: (answer: Response) => void = () => {};
+  const pending = () => new Promise<Response>((resolve) => (list_projects = resolve));
+  for (const sent of [pending, () => json({detail: 'the database is not available'}, 500)]) {
+    me.value = {...user('ben'), projects: {above: 'member', p: 'viewer'}} as never;
+    answer = ({path}) => (path === '/v1/projects' ? sent() : path === '/v1/list' ? list() : json(job_of_p));
+    await show(() => h(JobPage, {id: 'o', tab: 'shell'}), '/jobs/o/shell');
+    expect(paths()).toContain('GET /v1/projects');
+    for (const label of ['Stop', 'Open a shell']) expect(button(label)).toBeDefined();
+    expect(text()).not.toContain('needs the role member');
+    await act(() => render(null, root));
+  }
+  // The buttons of a viewer disappear when the projects are loaded.
+  me.value = {...user('ben'), projects: {p: 'viewer'}} as never;
+  answer = ({path}) => (path === '/v1/projects' ? pending() : path === '/v1/list' ? list() : json(job_of_p));
+  await show(() => h(JobPage, {id: 'o', tab: 'shell'}), '/jobs/o/shell');
+  expect(button('Stop')).toBeDefined();
+  list_projects(json({projects}));
+  await wait(50);
+  expect(button('Stop')).toBeUndefined();
+  expect(text()).toContain('needs the role member');
+});
+
+test('the projects that determine a role are loaded once while the page shows other projects', async () => {
+  me.value = {...user('ben'), projects: {own: 'member', above: 'member', p: 'viewer'}} as never;
+  let may_change: (project: string) => boolean = () => false;
+  const view = ({shown}: {shown: string[]}) => {
+    may_change = useMayChange(shown);
+    return null;
+  };
+  answer = () => json({projects});
+  for (const [shown, requests] of [
+    [['own'], 0],
+    [['own', 'p'], 1],
+    [['own'], 1],
+    [['p'], 1],
+  ] as [string[], number][]) {
+    await act(() => render(h(view, {shown}), root));
+    await wait(50);
+    expect(asked.length).toBe(requests);
+    for (const project of shown) expect(may_change(project)).toBe(true);
+  }
+  expect(may_change('above')).toBe(true);
+  expect(may_change('other')).toBe(false);
 });
 
 test('the actions on selected jobs need the role member in the project of one of them', async () => {
@@ -833,12 +882,14 @@ function sending(): {answer: Response; send: (...events: [string, unknown][]) =>
   };
 }
 
+const time_of = (second: number) => `2026-11-30T11:00:${String(second).padStart(2, '0')}.000000001Z`;
+/** A line that was printed at this second. */
+const timed = (second: number): [string, unknown] => {
+  const [event, data] = line(second);
+  return [event, {...(data as object), time: time_of(second)}];
+};
+
 test('the time of a line that matches leads to the lines around it, where the view stays', async () => {
-  const at = (second: number) => `2026-11-30T11:00:${String(second).padStart(2, '0')}.000000001Z`;
-  const timed = (second: number): [string, unknown] => {
-    const [event, data] = line(second);
-    return [event, {...(data as object), time: at(second)}];
-  };
   await show_logs('?grep=ERROR&level=info', () => stream(timed(30)));
   const link = root.querySelector('.line a.at')!.getAttribute('href')!;
   const around = sending();
@@ -857,6 +908,43 @@ test('the time of a line that matches leads to the lines around it, where the vi
   await around.send(timed(51));
   expect(log.scrollTop).toBe(place);
   expect(button('Follow').getAttribute('aria-pressed')).toBe('false');
+});
+
+test('the time of a line leads from a search to the lines around it also if that line was linked before', async () => {
+  const around = () => stream(...Array.from({length: 20}, (_, i) => timed(20 + i)));
+  const place = (10 - 4) * 18;
+  await show_logs(`?at=${time_of(30)}`, around);
+  const log = root.querySelector('.log')!;
+  expect(log.scrollTop).toBe(place);
+
+  answer = () => stream(timed(30));
+  await act(() => navigate(`/jobs/j/logs?at=${time_of(30)}&grep=ERROR`));
+  await wait(200);
+  expect(text()).toContain('1 line matches');
+  // The only line of the search is at the top.
+  log.scrollTop = 0;
+  answer = around;
+  const link = root.querySelector('.line a.at')!.getAttribute('href')!;
+  await act(() => navigate(link.slice('/ui'.length)));
+  await wait(200);
+  expect(asked.at(-1)!.query.get('grep')).toBeNull();
+  expect(log.scrollTop).toBe(place);
+});
+
+test('a log that is followed again after a linked line was shown is followed after a change of the search, too', async () => {
+  await show_logs(`?at=${time_of(30)}`, () => stream(...Array.from({length: 20}, (_, i) => timed(20 + i))));
+  const log = root.querySelector('.log')!;
+  Object.defineProperty(log, 'scrollHeight', {value: 7000});
+  await act(() => button('Follow').click());
+  expect(log.scrollTop).toBe(7000);
+
+  log.scrollTop = 0;
+  answer = () => stream(timed(30), timed(31));
+  await act(() => navigate(`/jobs/j/logs?at=${time_of(30)}&grep=ERROR`));
+  await wait(200);
+  expect(text()).toContain('2 lines match');
+  expect(log.scrollTop).toBe(7000);
+  expect(button('Follow').getAttribute('aria-pressed')).toBe('true');
 });
 
 test('a search of a long log shows that it is searching, not that no line matches', async () => {

@@ -181,6 +181,8 @@ function LogPane({
   const attempt = query_value('attempt');
   const tail = useSignal(5000);
   const source = useRef<LogSource | null>(null);
+  /** The selection that `source` follows. */
+  const source_key = useRef('');
   const region = useRef<HTMLDivElement>(null);
   const size = useSize(region);
   const top = useSignal(0);
@@ -197,6 +199,7 @@ function LogPane({
       version.value++;
     });
     source.current = mine;
+    source_key.current = key;
     dropped_before.current = 0;
     version.value++;
     return () => mine.stop();
@@ -207,7 +210,8 @@ function LogPane({
   const visible = Math.ceil((size.height || 600) / kRow) + 2;
   const first = Math.max(0, Math.floor(top.value / kRow) - 10);
   const shown = lines.slice(first, first + visible + 20);
-  const jumped = useRef('');
+  /** The selection in which the view has moved to the linked line, and the time of that line. */
+  const jumped = useRef({key: '', at: ''});
   useLayoutEffect(() => {
     const element = region.current;
     if (!element || !mine) return;
@@ -215,10 +219,13 @@ function LogPane({
       element.scrollTop -= (mine.dropped - dropped_before.current) * kRow;
       dropped_before.current = mine.dropped;
     }
-    if (at && jumped.current !== at) {
-      const index = lines.findIndex((line) => line.time === at);
+    // A user who follows the log again has left the linked line.
+    const has_left = follow.value && jumped.current.at === at;
+    if (at && jumped.current.key !== key && !has_left) {
+      // After a change of the selection, the lines are at first those of the former source.
+      const index = source_key.current === key ? lines.findIndex((line) => line.time === at) : -1;
       if (index >= 0) {
-        jumped.current = at;
+        jumped.current = {key, at};
         follow.value = false;
         element.scrollTop = Math.max(0, (index - 4) * kRow);
       }
@@ -243,7 +250,9 @@ function LogPane({
         what: 'Link to the first visible line',
         run: () => {
           const line = source.current?.lines[Math.ceil(top.value / kRow)];
-          if (line) navigate(link_of(line));
+          if (!line) return;
+          follow.value = false;
+          navigate(link_of(line));
         },
       },
     ],
@@ -318,6 +327,9 @@ function LogPane({
                 <a
                   class="at tnum"
                   href={href(link_of(line))}
+                  onClick={() => {
+                    follow.value = false;
+                  }}
                   tabIndex={-1}
                   title={`${day_text(millis(line.time), in_utc)} ${line.time}: link to this line`}
                 >

@@ -70,6 +70,8 @@ let session: ShellSession;
 let ended: string[];
 let asked: string[];
 let answer: Response;
+/** The answer to a request for the job. */
+let job: Response;
 
 beforeEach(() => {
   Object.assign(screen, {rows: 24, cols: 80});
@@ -86,7 +88,7 @@ beforeEach(() => {
   vi.stubGlobal('matchMedia', () => ({matches: false}));
   vi.stubGlobal('fetch', (url: string) => {
     asked.push(url);
-    return Promise.resolve(answer);
+    return Promise.resolve(url === '/v1/jobs/j' ? job : answer);
   });
   session = open_shell(document.createElement('div'), 'j', 'main', 'sh', (text) => ended.push(text));
 });
@@ -95,6 +97,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 const problem = (status: number, detail: string, advice?: string) => Response.json({detail, advice}, {status});
+const job_with = (name: string, phase: string) => Response.json({tasks: [{name, phase}]});
 
 test('a size that changes while the connection is opened is sent when it is open', () => {
   screen.resize(50, 132);
@@ -127,8 +130,20 @@ test('the reason for which the server refuses a shell is shown', async () => {
   expect(new URL(asked[0]!, 'https://x').href).toBe(socket.url.replace(/^ws:\/\/[^/]*/, 'https://x'));
 });
 
+test.each<[string, Response, string]>([
+  ['has ended', job_with('main', 'Ended'), 'main does not run: it is Ended'],
+  ['does not exist', job_with('worker-0', 'Running'), 'the job has no task main'],
+  ['belongs to a job that was deleted', problem(404, "there is no job 'j'"), "there is no job 'j'"],
+])('the reason is shown if the task %s', async (_, sent, reason) => {
+  answer = problem(400, 'expected an upgrade');
+  job = sent;
+  socket.closes();
+  await vi.waitFor(() => expect(ended).toEqual([`The shell could not be opened: ${reason}`]));
+});
+
 test('a connection that breaks is reported without a reason', async () => {
   answer = problem(400, 'expected an upgrade');
+  job = job_with('main', 'Running');
   socket.closes();
   await vi.waitFor(() => expect(ended).toEqual(['The connection to the task was closed.']));
 });

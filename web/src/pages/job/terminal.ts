@@ -2,7 +2,8 @@
 import {FitAddon} from '@xterm/addon-fit';
 import {Terminal} from '@xterm/xterm';
 import '@xterm/xterm/css/xterm.css';
-import {Failure, get_once, with_query} from '../../api/client';
+import {Failure, get_once, job_path, with_query} from '../../api/client';
+import type {Job} from '../../api/types';
 import {is_dark} from '../../ui/ansi_text';
 import {error_text} from '../../ui/parts';
 
@@ -85,16 +86,25 @@ const kPiece = 64 << 10;
 
 const kClosed = 'The connection to the task was closed.';
 
-/** Why the server did not open a shell. A browser does not show the answer to a WebSocket; a plain request has the same. */
-async function refusal(path: string): Promise<string> {
+/**
+ * Why the server refuses to open a shell. Undefined: it refuses nothing. A browser does not show the answer to a WebSocket.
+ * A plain request is refused for the same reasons if they concern the user or the job; the state of the task is in the job.
+ */
+async function refusal(path: string, id: string, task: string): Promise<string | undefined> {
   try {
     await get_once(path);
   } catch (fault) {
     // 400: the user may open a shell, and the server expects a WebSocket.
-    if (!(fault instanceof Failure && fault.status === 400))
-      return `The shell could not be opened: ${error_text(fault)}`;
+    if (!(fault instanceof Failure && fault.status === 400)) return error_text(fault);
   }
-  return kClosed;
+  try {
+    const job = await get_once<Job>(job_path(id));
+    const phase = job.tasks.find((each) => each.name === task)?.phase;
+    if (!phase) return `the job has no task ${task}`;
+    return phase === 'Running' ? undefined : `${task} does not run: it is ${phase}`;
+  } catch (fault) {
+    return error_text(fault);
+  }
 }
 
 /** Opens a shell in a task. `ended` is called once, with the reason. */
@@ -132,7 +142,7 @@ export function open_shell(
   });
   const words = /\s/.test(command.trim()) ? ['sh', '-c', command] : [command.trim()];
   const {rows, cols} = terminal;
-  const path = with_query(`/v1/jobs/${encodeURIComponent(id)}/exec`, {
+  const path = with_query(job_path(id, 'exec'), {
     task,
     command: JSON.stringify(words),
     terminal: true,
@@ -181,7 +191,8 @@ export function open_shell(
   };
   socket.onclose = () => {
     if (was_open || has_ended) end(kClosed);
-    else void refusal(path).then(end);
+    else
+      void refusal(path, id, task).then((reason) => end(reason ? `The shell could not be opened: ${reason}` : kClosed));
   };
   terminal.onData((text) => send_input(encoder.encode(text)));
   terminal.onBinary((text) => send_input(Uint8Array.from(text, (c) => c.charCodeAt(0))));

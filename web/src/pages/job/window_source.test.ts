@@ -319,6 +319,35 @@ test('the log of a job that has ended is requested twice, and again when the pag
   mine.stop();
 });
 
+test('the log of a job that has ended is read again if the server has lost its index', async () => {
+  lines = 10_000;
+  const mine = source(() => false);
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(mine.complete).toBe(true);
+  const before = asked.length;
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(asked.length).toBe(before);
+  // The server reads 4,000 lines between two requests.
+  const answer = fetch;
+  lines = -2000;
+  vi.stubGlobal('fetch', async (url: string) => {
+    lines = Math.min(10_000, lines + 4000);
+    const sent = (await (await answer(url)).json()) as object;
+    return Response.json({...sent, complete: lines === 10_000});
+  });
+  mine.want(0, 50);
+  await settle();
+  expect([mine.total, mine.complete]).toEqual([2000, false]);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect([mine.total, mine.complete]).toEqual([10_000, true]);
+  for (const begin of [0, 5000, 9950]) expect(await see(mine, begin, begin + 50)).toEqual(expected(begin, begin + 50));
+  await vi.advanceTimersByTimeAsync(20_000);
+  const after = asked.length;
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(asked.length).toBe(after);
+  mine.stop();
+});
+
 test('the last lines of a job are shown also if the page was opened just after the end of the job', async () => {
   lines = 100;
   const mine = source(() => false);

@@ -103,6 +103,8 @@ export class WindowSource {
       const answer = await this.ask({line: block * kBlock, lines: kBlock});
       this.take(answer, request);
       if (request >= this.oldest && !this.blocks.has(block)) this.blank.add(block);
+      // The server may have lost its index of the log. It then reads the log again, and polls follow until it has.
+      if (!this.complete && !this.polling) this.poll_after(this.failure_pause || kReadingPause);
     } catch (fault) {
       if (request >= this.oldest) this.failed_blocks.add(block);
       this.failed(fault);
