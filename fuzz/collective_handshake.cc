@@ -15,15 +15,15 @@ const Bytes& key() {
   return kKey;
 }
 
-// Feeds the wanted bytes in pieces of at most `piece` bytes and returns the last verdict. Side:
+// Feeds the missing bytes in pieces of at most `piece` bytes and returns the last verdict. Side:
 // ClientHandshake or ServerHandshake.
 template <typename Side>
 Side::Verdict feed(Side& side, ByteView& bytes, std::size_t piece) {
   auto verdict = Side::Verdict::kMore;
   while (verdict == Side::Verdict::kMore) {
-    const std::size_t wanted = side.wanted();
-    if (wanted == 0) std::abort();
-    const std::size_t count = std::min({wanted, piece, bytes.size()});
+    const std::size_t missing = side.missing_bytes();
+    if (missing == 0) std::abort();
+    const std::size_t count = std::min({missing, piece, bytes.size()});
     if (count == 0) break;
     verdict = side.take(bytes.first(count));
     bytes = bytes.subspan(count);

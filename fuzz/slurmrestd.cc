@@ -28,8 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (fault.text.find('\n') != std::string::npos) std::abort();
   }
   if (const auto paths = read_rest_paths(text)) {
-    const RestSpeech speech = choose_speech(*paths);
-    if (speech && (speech.version < kOldestRestVersion || speech.submit.empty())) std::abort();
+    const RestInterface chosen = choose_interface(*paths);
+    if (chosen && (chosen.version < kOldestRestVersion || chosen.submit.empty())) std::abort();
   }
   [[maybe_unused]] const auto submitted = read_rest_submitted(text);
   [[maybe_unused]] const auto ping = read_rest_ping(text);

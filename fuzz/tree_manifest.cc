@@ -12,9 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto manifest = decode_manifest(text);
   if (!manifest) return 0;
   if (encode(*manifest) != text) std::abort();
-  for (const Entry& entry : manifest->entries) {
+  for (const ManifestEntry& entry : manifest->entries) {
     if (!is_tree_path(entry.path)) std::abort();
-    const bool is_link = entry.kind == Entry::Kind::kLink;
+    const bool is_link = entry.kind == ManifestEntry::Kind::kLink;
     if (is_link && !link_stays_inside(entry.path, entry.link)) std::abort();
     if (entry.chunks.size() != chunk_count(entry.bytes)) std::abort();
     if (!std::all_of(entry.chunks.begin(), entry.chunks.end(), is_id)) std::abort();

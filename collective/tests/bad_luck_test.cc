@@ -252,7 +252,7 @@ class Stranger {
   Stranger(const Stranger&) = delete;
   Stranger& operator=(const Stranger&) = delete;
 
-  void say(std::string_view text) const {
+  void send(std::string_view text) const {
     static_cast<void>(::send(socket_, text.data(), text.size(), MSG_NOSIGNAL));
   }
 
@@ -271,7 +271,7 @@ TEST(AThousandStrangers, AtTheRendezvousKeepNoRankOut) {
   std::vector<std::unique_ptr<Stranger>> staying;
   for (std::size_t i = 0; i < 400; ++i) {
     staying.push_back(std::make_unique<Stranger>(endpoint));
-    if (i % 2 == 1) staying.back()->say(greetings[i / 2 % greetings.size()]);
+    if (i % 2 == 1) staying.back()->send(greetings[i / 2 % greetings.size()]);
   }
   // The other connections are closed while the ranks join.
   std::atomic<int> joined = 0;
@@ -279,7 +279,7 @@ TEST(AThousandStrangers, AtTheRendezvousKeepNoRankOut) {
   on_threads(4, [&](int thread) {
     if (thread == 3) {
       for (std::size_t i = 0; joined < 3 && i < 100'000; ++i) {
-        Stranger(endpoint).say(greetings[i % greetings.size()]);
+        Stranger(endpoint).send(greetings[i % greetings.size()]);
         ++hung_up;
         hung_up.notify_all();
       }

@@ -7,7 +7,7 @@
 //   bytes 8..15  size of the values in bytes, little-endian
 //
 // The values are float32, little-endian. They follow in one piece: TLS detects that a connection
-// was cut off, so a receiver needs no further marks to know that all of them have arrived.
+// was cut off, so a receiver needs no further marks to detect that all of them have arrived.
 //
 // Pure.
 #pragma once

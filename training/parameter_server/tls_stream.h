@@ -122,7 +122,7 @@ class TlsStream {
 
   bool encrypt(std::span<const std::byte> bytes);
 
-  // For OpenSSL: what it wants to send and receive.
+  // For OpenSSL: the bytes that it sends and receives.
   bool put(std::span<const std::byte> encrypted);
   std::ptrdiff_t get(std::span<std::byte> into);
   bool send_all();

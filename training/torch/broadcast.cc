@@ -114,7 +114,7 @@ Status broadcast_optimizer_state(Session& session, torch::optim::Optimizer& opti
   Result<std::string> bytes = std::string();
   if (session.rank() == root) bytes = bytes_of(optimizer);
   const Status packed = bytes ? Status() : Status(bytes.error());
-  if (Status told = share_status(session, name + ".packed", packed, root); !told) return told;
+  if (Status shared = share_status(session, name + ".packed", packed, root); !shared) return shared;
   const Result<std::string> received = broadcast_bytes(session, name, *std::move(bytes), root);
   if (!received) return received.error();
   return session.rank() == root ? Status() : restore(optimizer, *received);

@@ -167,16 +167,16 @@ Result<std::optional<Progress>> resume(Session& session, const std::string& fold
   Result<std::optional<Progress>> found = std::optional<Progress>();
   if (session.rank() == 0) found = read(folder, model, optimizer);
   const Status status = found ? Status() : Status(found.error());
-  if (Status told = share_status(session, "checkpoint.resume", status, 0); !told) {
-    return told.error();
+  if (Status shared = share_status(session, "checkpoint.resume", status, 0); !shared) {
+    return shared.error();
   }
   const std::string line = *found ? progress_line(**found) : "";
-  const Result<std::string> heard = broadcast_bytes(session, "checkpoint.progress", line, 0);
-  if (!heard) return heard.error();
-  if (heard->empty()) return std::optional<Progress>();
+  const Result<std::string> received = broadcast_bytes(session, "checkpoint.progress", line, 0);
+  if (!received) return received.error();
+  if (received->empty()) return std::optional<Progress>();
   if (Status sent = broadcast_parameters(session, model); !sent) return sent.error();
   if (Status sent = broadcast_optimizer_state(session, optimizer); !sent) return sent.error();
-  return progress_of(*heard);
+  return progress_of(*received);
 }
 
 namespace {
@@ -228,7 +228,8 @@ Status save(Session& session, const std::string& folder, const torch::nn::Module
   Status saved;
   if (session.rank() == 0) {
     saved = write(folder, model, optimizer, progress);
-    // Before the other ranks hear of it: they may write the errors of the next checkpoint at once.
+    // Before the other ranks receive the status: they may write the errors of the next checkpoint
+    // at once.
     if (saved) remove_other_checkpoints(folder, "errors-#-#-#-#", errors_of_progress(progress));
   }
   return share_status(session, "checkpoint.save", saved, 0);

@@ -460,7 +460,7 @@ TEST(DistributedOptimizer, RejectsDifferentRanksOnAllRanks) {
 
 TEST(DistributedOptimizer, NamesALostRankAndTheParameters) {
   const Task task(3);
-  std::atomic<int> told = 0;
+  std::atomic<int> failed_ranks = 0;
   spawn_sessions(3, [&](Session& session) {
     Net net = task.net();
     const auto inner = plain(net->parameters());
@@ -479,9 +479,9 @@ TEST(DistributedOptimizer, NamesALostRankAndTheParameters) {
         << stepped.error().message;
     EXPECT_EQ(distance(net->out->weight, before), 0);
     EXPECT_FALSE(optimizer->step());
-    ++told;
+    ++failed_ranks;
   });
-  EXPECT_EQ(told, 2);
+  EXPECT_EQ(failed_ranks, 2);
 }
 
 // The optimizer is destroyed with pending gradients: their memory stays until the session ends.

@@ -85,23 +85,23 @@ Status agree(Session& session, std::string_view name, const std::string& what,
 
 Status share_status(Session& session, std::string_view name, const Status& mine, int root) {
   // The code, then the message and the advice, each terminated by a zero byte.
-  std::string told;
+  std::string encoded;
   if (!mine) {
-    told = static_cast<char>(mine.error().code) + mine.error().message + '\0' +
-           mine.error().advice + '\0';
+    encoded = static_cast<char>(mine.error().code) + mine.error().message + '\0' +
+              mine.error().advice + '\0';
   }
-  const Result<std::string> heard = broadcast_bytes(session, name, std::move(told), root);
-  if (!heard) return heard.error();
-  if (session.rank() == root || heard->empty()) return mine;
-  const std::size_t end = heard->find('\0', 1);
-  return Error{static_cast<ErrorCode>(heard->front()), heard->substr(1, end - 1),
-               heard->substr(end + 1, heard->size() - end - 2)};
+  const Result<std::string> received = broadcast_bytes(session, name, std::move(encoded), root);
+  if (!received) return received.error();
+  if (session.rank() == root || received->empty()) return mine;
+  const std::size_t end = received->find('\0', 1);
+  return Error{static_cast<ErrorCode>(received->front()), received->substr(1, end - 1),
+               received->substr(end + 1, received->size() - end - 2)};
 }
 
 Status first_of(Session& session, const std::string& name, const Status& mine) {
-  const std::string told =
+  const std::string encoded =
       mine ? "" : std::string(1, static_cast<char>(mine.error().code)) + mine.error().to_string();
-  const Result<std::vector<std::string>> all = gather(session, name, told);
+  const Result<std::vector<std::string>> all = gather(session, name, encoded);
   if (!all) return all.error();
   for (std::size_t rank = 0; rank < all->size(); ++rank) {
     const std::string& text = (*all)[rank];

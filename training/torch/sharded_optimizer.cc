@@ -158,7 +158,9 @@ class Sharded : public ShardedOptimizer {
         if (const auto old = manifest_of(**before)) manifest.number = old->number + 1;
       }
     }
-    if (Status told = share_status(session_, name("number.status"), found, 0); !told) return told;
+    if (Status shared = share_status(session_, name("number.status"), found, 0); !shared) {
+      return shared;
+    }
     const Result<std::string> number =
         broadcast_bytes(session_, name("number"), std::to_string(manifest.number), 0);
     if (!number) return number.error();
@@ -388,10 +390,10 @@ class Sharded : public ShardedOptimizer {
   };
 
   Status read_shards(const std::string& folder, const Manifest& manifest) {
-    std::map<std::string, Taken> wanted;
+    std::map<std::string, Taken> needed;
     for (const auto& bucket : buckets_) {
       for (ShardPiece& piece : bucket->pieces()) {
-        if (piece.length > 0) wanted[piece.parameter.name] = {&piece, {}, 0};
+        if (piece.length > 0) needed[piece.parameter.name] = {&piece, {}, 0};
       }
     }
     for (int rank = 0; rank < manifest.ranks; ++rank) {
@@ -401,23 +403,23 @@ class Sharded : public ShardedOptimizer {
       if (!*content) {
         return Error{ErrorCode::kBadArgument, "the checkpoint lacks " + checkpoint_path(shard)};
       }
-      if (Status taken = take(checkpoint_path(shard), **content, wanted); !taken) return taken;
+      if (Status taken = take(checkpoint_path(shard), **content, needed); !taken) return taken;
     }
-    for (const auto& [parameter, taken] : wanted) {
+    for (const auto& [parameter, taken] : needed) {
       if (taken.covered == taken.piece->length) continue;
       return Error{ErrorCode::kBadArgument, "the checkpoint in " + folder + " has " +
                                                 std::to_string(taken.covered) + " of " +
                                                 std::to_string(taken.piece->length) +
                                                 " elements of '" + parameter + "'"};
     }
-    for (auto& [parameter, taken] : wanted) {
+    for (auto& [parameter, taken] : needed) {
       set_state(optimizer_, taken.piece->values, taken.state);
     }
     return {};
   }
 
   Status take(const std::string& path, const CheckpointContent& content,
-              std::map<std::string, Taken>& wanted) const {
+              std::map<std::string, Taken>& needed) const {
     const torch::NoGradGuard no_grad;
     std::map<std::string, torch::TensorOptions> options_of;
     for (const NamedTensor& parameter : parameters_) {
@@ -434,8 +436,8 @@ class Sharded : public ShardedOptimizer {
       if (stored->length > parameter_length(stored->parameter)) return damaged;
       if (content.bytes.size() - at < bytes * stored->values.size()) return damaged;
       const std::size_t first = std::exchange(at, at + bytes * stored->values.size());
-      const auto found = wanted.find(stored->parameter);
-      if (found == wanted.end()) continue;
+      const auto found = needed.find(stored->parameter);
+      if (found == needed.end()) continue;
       Taken& taken = found->second;
       const std::int64_t begin = std::max(stored->begin, taken.piece->begin);
       const std::int64_t end =

@@ -138,7 +138,8 @@ void Acceptor::make_room() {
 bool Acceptor::listen(Caller& caller) {
   std::array<std::byte, 2048> buffer;
   for (;;) {
-    const auto room = std::span(buffer).first(std::min(buffer.size(), caller.reception.wanted()));
+    const auto room =
+        std::span(buffer).first(std::min(buffer.size(), caller.reception.missing_bytes()));
     const Transfer got = receive_some(caller.socket, room);
     if (got.outcome == Transfer::Outcome::kWouldBlock) return true;
     if (got.outcome == Transfer::Outcome::kEnded) {

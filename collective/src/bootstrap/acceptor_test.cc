@@ -80,7 +80,7 @@ TEST_F(AcceptorTest, KeepsARankThatConnectedBeforeAFloodOfStrangers) {
   std::vector<Descriptor> crowd;
   for (int i = 0; i < 100; ++i) crowd.push_back(call());
   std::jthread goes_on([&] {
-    Bytes challenge(rank.wanted());
+    Bytes challenge(rank.missing_bytes());
     ASSERT_TRUE(receive_all(socket, challenge, soon()));
     ASSERT_EQ(rank.take(challenge), ClientHandshake::Verdict::kIntroduced);
     EXPECT_TRUE(send_all(socket, rank.to_send(), soon()));

@@ -79,7 +79,7 @@ Status Dial::introduce(Deadline deadline) {
 Status Dial::continue_handshake(Deadline deadline) {
   ClientHandshake& approaching = handshake_.front();
   std::array<std::byte, 256> buffer;
-  const Transfer got = receive_some(socket_, std::span(buffer).first(approaching.wanted()));
+  const Transfer got = receive_some(socket_, std::span(buffer).first(approaching.missing_bytes()));
   if (got.outcome == Transfer::Outcome::kWouldBlock) return {};
   if (got.outcome == Transfer::Outcome::kEnded) {
     return try_next_address({ErrorCode::kPeerLost, reason_of_end(got.reason)});

@@ -102,7 +102,7 @@ ClientHandshake::ClientHandshake(const Bytes& key, Purpose purpose, const Nonce&
       introduction_(encode_introduction(who)),
       to_send_(encode_hello(purpose, nonce)) {}
 
-std::size_t ClientHandshake::wanted() const {
+std::size_t ClientHandshake::missing_bytes() const {
   return kChallengeBytes - received_.size();
 }
 
@@ -138,7 +138,7 @@ Result<Handshake> introduce(const Descriptor& socket, const Bytes& key, Purpose 
   if (Status filled = fill_random(nonce); !filled) return filled.error();
   ClientHandshake approach(key, purpose, nonce, who);
   if (Status sent = send_all(socket, approach.to_send(), deadline); !sent) return sent.error();
-  Bytes challenge(approach.wanted());
+  Bytes challenge(approach.missing_bytes());
   if (Status got = receive_all(socket, challenge, deadline, cancel); !got) return got.error();
   if (approach.take(challenge) != ClientHandshake::Verdict::kIntroduced) return approach.error();
   if (Status sent = send_all(socket, approach.to_send(), deadline); !sent) return sent.error();
@@ -163,7 +163,7 @@ Result<Bytes> receive_sealed(const Descriptor& socket, const Handshake& handshak
 }
 
 ServerHandshake::ServerHandshake(const Bytes& key, const Nonce& nonce)
-    : handshake_{key, {}, {}, nonce}, wanted_(kHelloBytes) {}
+    : handshake_{key, {}, {}, nonce}, expected_bytes_(kHelloBytes) {}
 
 ServerHandshake::Verdict ServerHandshake::take(ByteView bytes) {
   received_.insert(received_.end(), bytes.begin(), bytes.end());
@@ -174,7 +174,7 @@ ServerHandshake::Verdict ServerHandshake::take(ByteView bytes) {
                                                        view_of(kHandshakeMagic.substr(0, seen)))) {
     return stranger("it does not speak this protocol");
   }
-  if (received_.size() < wanted_) return Verdict::kMore;
+  if (received_.size() < expected_bytes_) return Verdict::kMore;
   if (stage_ == Stage::kOpening) return take_opening();
   if (stage_ == Stage::kHead) return take_head();
   return take_payload();
@@ -213,7 +213,7 @@ ServerHandshake::Verdict ServerHandshake::take_payload() {
   std::optional<RankIdentity> who = decode_introduction(received_);
   if (!who) return stranger("its introduction is invalid");
   introduction_ = *std::move(who);
-  wanted_ = 0;
+  expected_bytes_ = 0;
   received_.clear();
   return Verdict::kWelcome;
 }
@@ -225,7 +225,7 @@ ServerHandshake::Verdict ServerHandshake::stranger(std::string reason) {
 
 void ServerHandshake::expect(Stage stage, std::size_t bytes) {
   stage_ = stage;
-  wanted_ = bytes;
+  expected_bytes_ = bytes;
   received_.clear();
 }
 

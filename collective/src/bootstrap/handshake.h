@@ -75,10 +75,10 @@ class ClientHandshake {
   /// Returns and clears the bytes to send now: first the opening, finally the identity.
   Bytes to_send() { return std::exchange(to_send_, {}); }
 
-  std::size_t wanted() const;
+  std::size_t missing_bytes() const;
 
-  /// Takes at most wanted() bytes. kIntroduced: handshake() is valid. kRefused: error() has the
-  /// reason, which does not name the host.
+  /// Takes at most missing_bytes() bytes. kIntroduced: handshake() is valid. kRefused: error() has
+  /// the reason, which does not name the host.
   Verdict take(ByteView bytes);
 
   const Handshake& handshake() const { return handshake_; }
@@ -98,7 +98,7 @@ class ClientHandshake {
 ///
 /// Errors: kAuthentication if the host holds another key, kMismatch if it uses another version or
 /// another protocol, kPeerLost if it closed the connection, kTimeout. The messages do not name the
-/// host, which the caller of this function knows.
+/// host, which the caller of this function has.
 Result<Handshake> introduce(const Descriptor& socket, const Bytes& key, Purpose purpose,
                             const RankIdentity& who, Deadline deadline, int cancel = -1);
 
@@ -118,13 +118,13 @@ class ServerHandshake {
   ServerHandshake(const Bytes& key, const Nonce& nonce);
 
   /// The number of bytes to read next, so that no byte after the handshake is taken.
-  std::size_t wanted() const { return wanted_ - received_.size(); }
+  std::size_t missing_bytes() const { return expected_bytes_ - received_.size(); }
 
   /// Whether the peer has sent the beginning of a handshake, which a port scanner has not.
   bool has_begun() const { return stage_ != Stage::kOpening; }
 
-  /// Takes at most wanted() bytes. kWelcome: introduction() and handshake() are valid. kStranger:
-  /// close the connection; reason() has the reason.
+  /// Takes at most missing_bytes() bytes. kWelcome: introduction() and handshake() are valid.
+  /// kStranger: close the connection; reason() has the reason.
   Verdict take(ByteView bytes);
 
   /// Returns and clears the bytes to send now.
@@ -146,7 +146,7 @@ class ServerHandshake {
   Handshake handshake_;
   RankIdentity introduction_;
   Stage stage_ = Stage::kOpening;
-  std::size_t wanted_;
+  std::size_t expected_bytes_;
   Bytes received_;
   Bytes reply_;
   Digest claimed_ = {};  // the mac of the identity, received before it

@@ -136,16 +136,16 @@ Status Star::attend(std::span<const pollfd> entries) {
 Status Star::listen(Spoke& spoke) {
   std::array<std::byte, 16'384> buffer;
   while (!spoke.message) {
-    std::size_t wanted = kHeadBytes;
+    std::size_t expected = kHeadBytes;
     if (spoke.received.size() >= kHeadBytes) {
       ByteReader reader(spoke.received);
       const std::size_t length = reader.number<std::uint32_t>();
       if (length > (is_host() ? kMostUp : kMostDown))
         return gone(spoke, "it sent a message that is too long");
-      wanted += length;
-      if (spoke.received.size() == wanted) return take_whole(spoke);
+      expected += length;
+      if (spoke.received.size() == expected) return take_whole(spoke);
     }
-    const std::size_t room = std::min(buffer.size(), wanted - spoke.received.size());
+    const std::size_t room = std::min(buffer.size(), expected - spoke.received.size());
     const Transfer got = receive_some(spoke.socket, std::span(buffer).first(room));
     if (got.outcome == Transfer::Outcome::kWouldBlock) return {};
     if (got.outcome == Transfer::Outcome::kEnded) return gone(spoke, reason_of_end(got.reason));
@@ -177,7 +177,7 @@ Status Star::send(Spoke& spoke, const Bytes& payload, Deadline deadline) {
   Status sent = send_all(spoke.socket, spoke.handshake.seal(name, payload), deadline);
   if (sent) return {};
   // The other side may have sent the reason of its end before it closed the connection.
-  if (Status heard = spoke.message ? Status() : listen(spoke); !heard) return heard;
+  if (Status listened = spoke.message ? Status() : listen(spoke); !listened) return listened;
   return gone(spoke, sent.error().message);
 }
 

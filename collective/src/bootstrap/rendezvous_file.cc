@@ -127,14 +127,14 @@ std::optional<std::string> run_of_mpirun(const Lookup& variable) {
   // Open MPI 4.1 and 5.0 set these variables to equal values on all ranks of one mpirun. The
   // namespace is the number of the run and may be used again. The ports of the servers, and the
   // nonce that 4.1 passes to its transports, are unique.
-  constexpr std::array kTelling = {"PMIX_NAMESPACE",
-                                   "PMIX_SERVER_URI41",
-                                   "PMIX_SERVER_URI4",
-                                   "PMIX_SERVER_URI3",
-                                   "PMIX_SERVER_URI2",
-                                   "OMPI_MCA_orte_hnp_uri",
-                                   "OMPI_MCA_orte_precondition_transports"};
-  std::string run = assignments_of(variable, kTelling);
+  constexpr std::array kIdentifying = {"PMIX_NAMESPACE",
+                                       "PMIX_SERVER_URI41",
+                                       "PMIX_SERVER_URI4",
+                                       "PMIX_SERVER_URI3",
+                                       "PMIX_SERVER_URI2",
+                                       "OMPI_MCA_orte_hnp_uri",
+                                       "OMPI_MCA_orte_precondition_transports"};
+  std::string run = assignments_of(variable, kIdentifying);
   if (!variable("PMIX_NAMESPACE") || run.find("_URI") == std::string::npos) return std::nullopt;
   return run;
 }
@@ -150,8 +150,8 @@ std::optional<std::string> run_of_hydra(int process) {
 
 std::optional<std::string> run_of_slurm(const Lookup& variable) {
   if (!variable("SLURM_JOB_ID") || !variable("SLURM_STEP_ID")) return std::nullopt;
-  constexpr std::array kTelling = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_CLUSTER_NAME"};
-  return assignments_of(variable, kTelling);
+  constexpr std::array kIdentifying = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_CLUSTER_NAME"};
+  return assignments_of(variable, kIdentifying);
 }
 
 std::optional<std::string> run_of_torchrun(const Lookup& variable, int process) {
@@ -159,9 +159,9 @@ std::optional<std::string> run_of_torchrun(const Lookup& variable, int process) 
   const std::optional<Ancestor> agent =
       find_ancestor(process, [](const std::string&) { return true; });
   if (!agent || !variable("MASTER_PORT")) return std::nullopt;
-  constexpr std::array kTelling = {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
-                                   "TORCHELASTIC_RESTART_COUNT"};
-  return "torchrun " + agent->identity + "\n" + assignments_of(variable, kTelling);
+  constexpr std::array kIdentifying = {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
+                                       "TORCHELASTIC_RESTART_COUNT"};
+  return "torchrun " + agent->identity + "\n" + assignments_of(variable, kIdentifying);
 }
 
 std::string rendezvous_file_of(const std::string& run, const Lookup& variable) {

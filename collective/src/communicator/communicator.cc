@@ -42,6 +42,7 @@ Communicator::~Communicator() {
 }
 Communicator::Communicator(Communicator&& other) noexcept = default;
 Communicator& Communicator::operator=(Communicator&& other) noexcept {
+  if (this == &other) return *this;
   // The destructor of `old` does nothing in a forked process.
   const Communicator old(std::exchange(impl_, std::move(other.impl_)));
   return *this;

@@ -419,6 +419,14 @@ TEST(Communicator, ExchangesNothingAnyNumberOfTimes) {
   });
 }
 
+TEST(Communicator, CanBeMovedToItself) {
+  spawn_ranks(2, [](Communicator& world) {
+    Communicator& same = world;
+    world = std::move(same);
+    EXPECT_TRUE(world.barrier());
+  });
+}
+
 TEST(Communicator, ReportsItsRankAndSize) {
   std::atomic<int> ranks = 0;
   spawn_ranks(4, [&](Communicator& world) {

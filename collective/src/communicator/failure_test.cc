@@ -330,6 +330,7 @@ TEST(Failure, OfARankThatLeavesEarlyNamesItOnAllOtherRanks) {
   for (const Error& error : errors.all()) {
     EXPECT_TRUE(error.message.starts_with("rank 2 on host host-2 has left, but rank "))
         << error.message;
+    EXPECT_EQ(error.advice, "every rank must make the same number of calls");
   }
 }
 
@@ -348,7 +349,8 @@ TEST(Failure, OfARankThatLeavesBeforeAMessageNamesIt) {
          return world.send(data.data(), data.size(), 1);
        }},
   };
-  for (const Placement placement : {Placement::one_host(), Placement::host_each()}) {
+  for (const bool shares_memory : {true, false}) {
+    const Placement placement = shares_memory ? Placement::one_host() : Placement::host_each();
     for (const NamedCollective& message : messages) {
       SCOPED_TRACE(message.name);
       RankFailures errors;
@@ -362,6 +364,10 @@ TEST(Failure, OfARankThatLeavesBeforeAMessageNamesIt) {
       errors.expect_all(ErrorCode::kPeerLost, 1);
       for (const Error& error : errors.all()) {
         EXPECT_TRUE(error.message.starts_with("rank 1 on host host-1 has left")) << error.message;
+        if (shares_memory) {
+          EXPECT_EQ(error.advice,
+                    "a rank must not leave before it has sent and received all messages");
+        }
       }
     }
   }

@@ -238,7 +238,7 @@ TEST(LargeWorld, FormsAGroupOfAnyRanks) {
 }
 
 // The messages of a session between hosts go over control connections.
-TEST(LargeWorld, CarriesTheMessagesOfASessionAndTellsAllRanksOfOneThatLeaves) {
+TEST(LargeWorld, CarriesTheMessagesOfASessionAndNotifiesAllRanksOfOneThatLeaves) {
   constexpr int kRanks = 20;
   const std::vector<Options> world = world_of(kRanks, testing::kPatience, {.ranks_per_host = 10});
   on_threads(kRanks, [&](int rank) {

@@ -25,19 +25,19 @@ void FailureDetector::add(Peer peer) {
   places_.insert(next, Place{.peer = std::move(peer)});
 }
 
-bool FailureDetector::knows(int rank) const {
+bool FailureDetector::has_peer(int rank) const {
   return std::ranges::binary_search(places_, rank, {}, &Place::rank);
 }
 
-void FailureDetector::heard(int rank) {
+void FailureDetector::note_alive(int rank) {
   Place* const place = find(rank);
   if (place == nullptr) return;
   place->asked = false;
   place->silence = Milliseconds{0};
 }
 
-void FailureDetector::heard(int rank, std::uint64_t entered) {
-  heard(rank);
+void FailureDetector::note_alive(int rank, std::uint64_t entered) {
+  note_alive(rank);
   Place* const place = find(rank);
   if (place == nullptr) return;
   // Frames of one sender arrive in order, but a number that was read earlier may be sent later.
@@ -55,8 +55,8 @@ void FailureDetector::departed(int rank) {
 void FailureDetector::departed(int rank, const std::string& host,
                                std::optional<std::uint64_t> entered) {
   add({rank, host, {}});
-  heard(rank, entered.value_or(0));
-  find(rank)->is_unheard = !entered;
+  note_alive(rank, entered.value_or(0));
+  find(rank)->has_unknown_calls = !entered;
   departed(rank);
 }
 
@@ -134,7 +134,7 @@ std::optional<Error> FailureDetector::silent(const std::string& what, Millisecon
 std::optional<Error> FailureDetector::missing(std::uint64_t entered,
                                               const std::string& what) const {
   for (const Place& place : places_) {
-    if (!place.departed || place.is_unheard || place.entered >= entered) continue;
+    if (!place.departed || place.has_unknown_calls || place.entered >= entered) continue;
     return Error{ErrorCode::kPeerLost,
                  name_of(place) + " has left, but " + self_ + " still waits for it in " + what,
                  "every rank must make the same number of calls", place.peer.rank, place.peer.host};
@@ -152,13 +152,13 @@ std::optional<Error> FailureDetector::late(std::uint64_t entered, Milliseconds w
   for (const Place& place : places_) {
     if (!place.departed) fewest = std::min(fewest, place.entered);
   }
-  const auto unheard = std::ranges::find_if(places_, &Place::is_unheard);
-  if (fewest == entered && unheard != places_.end()) {
+  const auto unknown = std::ranges::find_if(places_, &Place::has_unknown_calls);
+  if (fewest == entered && unknown != places_.end()) {
     return Error{ErrorCode::kTimeout,
                  what + " made no progress for " + in_seconds(timeout_) + " while " + self_ +
-                     " waited in it; " + name_of(*unheard) +
+                     " waited in it; " + name_of(*unknown) +
                      " is gone, and how many calls it had made is unknown",
-                 "see the last output of that rank", unheard->peer.rank, unheard->peer.host};
+                 "see the last output of that rank", unknown->peer.rank, unknown->peer.host};
   }
   if (fewest == entered) {
     return Error{ErrorCode::kTimeout,

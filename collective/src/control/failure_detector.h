@@ -35,11 +35,11 @@ class FailureDetector {
 
   /// A connection to another rank was opened, or another connection to a known one.
   void add(Peer peer);
-  bool knows(int rank) const;
+  bool has_peer(int rank) const;
 
   /// A message of rank `rank` arrived, which had entered `entered` calls.
-  void heard(int rank);
-  void heard(int rank, std::uint64_t entered);
+  void note_alive(int rank);
+  void note_alive(int rank, std::uint64_t entered);
 
   /// Rank `rank` has left after `entered` calls, or its connection has ended. Without `entered` it is
   /// gone, and its goodbye has not arrived here: how many calls it had entered is unknown.
@@ -86,10 +86,10 @@ class FailureDetector {
     Peer peer;
     std::uint64_t entered = 0;
     bool departed = false;
-    bool is_unheard = false;  // departed after an unknown number of calls
-    bool asked = false;       // probed, without an answer yet
-    bool answered = false;    // since the watch began
-    Milliseconds silence{0};  // since the probe
+    bool has_unknown_calls = false;  // departed after an unknown number of calls
+    bool asked = false;              // probed, without an answer yet
+    bool answered = false;           // since the watch began
+    Milliseconds silence{0};         // since the probe
 
     int rank() const { return peer.rank; }
   };

@@ -27,10 +27,10 @@ Ranks sorted(Ranks ranks) {
 TEST(FailureDetector, NamesTheRankThatDoesNotAnswer) {
   FailureDetector detector = patrol_of(2);
   EXPECT_EQ(sorted(detector.begin()), (Ranks{1, 2}));
-  detector.heard(1, 3);
+  detector.note_alive(1, 3);
   for (int i = 0; i < 3; ++i) {
     static_cast<void>(detector.tick(kTick, kTick));
-    detector.heard(1, 3);
+    detector.note_alive(1, 3);
     EXPECT_FALSE(detector.silent("call 3 (barrier)"));
   }
   static_cast<void>(detector.tick(kTick, kTick));
@@ -74,7 +74,7 @@ TEST(FailureDetector, DoesNotBlameOtherRanksForItsOwnPause) {
 TEST(FailureDetector, ProbesAgainOnlyRanksThatHaveAnswered) {
   FailureDetector detector = patrol_of(2);
   EXPECT_EQ(sorted(detector.begin()), (Ranks{1, 2}));
-  detector.heard(2, 1);
+  detector.note_alive(2, 1);
   EXPECT_EQ(detector.tick(kTick, kTick), (Ranks{2}));
   detector.end();
   EXPECT_EQ(sorted(detector.begin()), (Ranks{1, 2}));
@@ -88,7 +88,7 @@ TEST(FailureDetector, ProbesTheNeighboursInALargeWorldInTurn) {
     EXPECT_EQ(now.size(), 4u);
     for (const int rank : now) {
       ++asked[static_cast<std::size_t>(rank) - 1];
-      detector.heard(rank);
+      detector.note_alive(rank);
     }
     now = detector.tick(kTick, kTick);
   }
@@ -97,10 +97,10 @@ TEST(FailureDetector, ProbesTheNeighboursInALargeWorldInTurn) {
 
 TEST(FailureDetector, NamesALateRankOfALargeWorldOnceAllHaveAnswered) {
   FailureDetector detector = patrol_of(20, 201);
-  for (int rank = 1; rank <= 20; ++rank) detector.heard(rank, 7);
+  for (int rank = 1; rank <= 20; ++rank) detector.note_alive(rank, 7);
   EXPECT_FALSE(detector.late(7, milliseconds(1000), "call 7")) << "not connected to all";
   for (int rank = 21; rank <= 200; ++rank) {
-    EXPECT_FALSE(detector.knows(rank));
+    EXPECT_FALSE(detector.has_peer(rank));
     detector.add({rank, "n" + std::to_string(rank), milliseconds(700)});
   }
   detector.ask_anew();
@@ -109,7 +109,7 @@ TEST(FailureDetector, NamesALateRankOfALargeWorldOnceAllHaveAnswered) {
     EXPECT_LE(now.size(), 16u);
     EXPECT_FALSE(detector.late(7, milliseconds(1000), "call 7"));
     answered += static_cast<int>(now.size());
-    for (const int rank : now) detector.heard(rank, rank == 151 ? 6 : 7);
+    for (const int rank : now) detector.note_alive(rank, rank == 151 ? 6 : 7);
   }
   EXPECT_EQ(answered, 200);
 
@@ -119,7 +119,7 @@ TEST(FailureDetector, NamesALateRankOfALargeWorldOnceAllHaveAnswered) {
   EXPECT_EQ(error->rank, 151);
 }
 
-TEST(FailureDetector, KnowsARankThatHasLeftWithoutAConnection) {
+TEST(FailureDetector, FindsARankThatHasLeftWithoutAConnection) {
   FailureDetector detector = patrol_of(20, 201);
   detector.departed(100, "n100", 4);
 
@@ -133,7 +133,7 @@ TEST(FailureDetector, KnowsARankThatHasLeftWithoutAConnection) {
 // Its neighbours may have left before its goodbye came, and the call may not need it.
 TEST(FailureDetector, NamesARankThatIsGoneWithoutAGoodbyeOnlyAtTheTimeout) {
   FailureDetector detector = patrol_of(2);
-  detector.heard(1, 5);
+  detector.note_alive(1, 5);
   detector.departed(2, "n2", std::nullopt);
   EXPECT_FALSE(detector.missing(5, "call 5"));
   EXPECT_FALSE(detector.late(5, milliseconds(999), "call 5"));
@@ -152,9 +152,9 @@ TEST(FailureDetector, NamesARankThatIsGoneWithoutAGoodbyeOnlyAtTheTimeout) {
 
 TEST(FailureDetector, NamesTheRankThatLeftTooEarly) {
   FailureDetector detector = patrol_of(2);
-  detector.heard(1, 5);
+  detector.note_alive(1, 5);
   detector.departed(1);
-  detector.heard(2, 4);
+  detector.note_alive(2, 4);
   detector.departed(2);
   EXPECT_FALSE(detector.missing(4, "call 4"));
 
@@ -169,10 +169,10 @@ TEST(FailureDetector, NamesTheRankThatLeftTooEarly) {
 
 TEST(FailureDetector, NamesTheRanksThatAreFurthestBehind) {
   FailureDetector detector = patrol_of(4);
-  detector.heard(1, 7);
-  detector.heard(2, 6);  // waits for ranks 3 and 4 itself
-  detector.heard(3, 5);
-  detector.heard(4, 5);
+  detector.note_alive(1, 7);
+  detector.note_alive(2, 6);  // waits for ranks 3 and 4 itself
+  detector.note_alive(3, 5);
+  detector.note_alive(4, 5);
   EXPECT_FALSE(detector.late(7, milliseconds(999), "call 7"));
 
   const std::optional<Error> error = detector.late(7, milliseconds(1000), "call 7");
@@ -188,8 +188,8 @@ TEST(FailureDetector, NamesTheRanksThatAreFurthestBehind) {
 
 TEST(FailureDetector, BlamesNoRankIfAllHaveEnteredACallWithoutProgress) {
   FailureDetector detector = patrol_of(2);
-  detector.heard(1, 7);
-  detector.heard(2, 8);
+  detector.note_alive(1, 7);
+  detector.note_alive(2, 8);
   EXPECT_FALSE(detector.late(7, milliseconds(999), "call 7"));
 
   const std::optional<Error> error = detector.late(7, milliseconds(1000), "call 7");

@@ -176,25 +176,27 @@ void ControlConnection::finish() {
   ::shutdown(socket_.get(), SHUT_WR);
 }
 
-ControlConnection::Heard ControlConnection::listen() {
-  Heard heard;
+ControlConnection::Received ControlConnection::listen() {
+  Received received;
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kPieceBytes);
   for (int piece = 0; piece < kPieces; ++piece) {
     const Transfer got = receive_some(socket_, std::span(buffer.get(), kPieceBytes));
-    if (got.outcome == Transfer::Outcome::kWouldBlock) return heard;
+    if (got.outcome == Transfer::Outcome::kWouldBlock) return received;
     if (got.outcome == Transfer::Outcome::kEnded) {
-      heard.ended = got.reason;
-      return heard;
+      received.ended = got.reason;
+      return received;
     }
     reader_.feed(ByteView(buffer.get(), got.bytes));
-    while (std::optional<Frame> frame = reader_.next()) heard.frames.push_back(*std::move(frame));
-    if (reader_.broken()) {
-      heard.ended = EPROTO;
-      return heard;
+    while (std::optional<Frame> frame = reader_.next()) {
+      received.frames.push_back(*std::move(frame));
     }
-    if (got.bytes < kPieceBytes) return heard;
+    if (reader_.broken()) {
+      received.ended = EPROTO;
+      return received;
+    }
+    if (got.bytes < kPieceBytes) return received;
   }
-  return heard;
+  return received;
 }
 
 }  // namespace muster::collective

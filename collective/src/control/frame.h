@@ -103,18 +103,18 @@ class ControlConnection {
 
   /// Sends as much of the queue as the socket takes now.
   void flush();
-  bool wants_to_send() const { return !waiting_.empty(); }
+  bool has_unsent() const { return !waiting_.empty(); }
 
   /// Ends sending and discards the queue.
   void finish();
 
-  struct Heard {
+  struct Received {
     std::vector<Frame> frames;
     std::optional<int> ended;  // errno; 0 for an orderly shutdown
   };
 
   /// Reads the available bytes, without waiting.
-  Heard listen();
+  Received listen();
 
  private:
   Descriptor socket_;

@@ -48,7 +48,7 @@ bool Lines::has_live(int rank) const {
 bool Lines::send(std::size_t index, Bytes frame) {
   Line& line = lines_[index];
   const bool has_room = line.connection.send(std::move(frame));
-  if (line.connection.wants_to_send() && !line.waits_to_send) {
+  if (line.connection.has_unsent() && !line.waits_to_send) {
     line.waits_to_send = true;
     unsent_.push_back(index);
     poll_for(EPOLL_CTL_MOD, index, EPOLLIN | EPOLLOUT);
@@ -60,7 +60,7 @@ void Lines::flush_unsent() {
   std::erase_if(unsent_, [this](std::size_t index) {
     Line& line = lines_[index];
     line.connection.flush();
-    line.waits_to_send = line.connection.wants_to_send();
+    line.waits_to_send = line.connection.has_unsent();
     if (!line.waits_to_send && !line.has_ended) poll_for(EPOLL_CTL_MOD, index, EPOLLIN);
     return !line.waits_to_send;
   });

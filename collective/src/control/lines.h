@@ -23,17 +23,17 @@ struct Line {
   int rank;
   std::string host;
   ControlConnection connection;
-  bool is_confirmed = false;   // the other rank has this connection, too
-  bool said_goodbye = false;   // the other rank has
-  bool sent_goodbye = false;   // this rank has
-  bool is_parted = false;      // the other rank has answered the goodbye of this one
-  bool has_ended = false;      // the connection has
-  bool has_failed = false;     // the other rank has sent a failure, and needs no other
-  bool waits_to_send = false;  // its queue is not empty
-  std::uint64_t probes = 0;    // sent
-  std::uint64_t answers = 0;   // to them
+  bool is_confirmed = false;      // the other rank has this connection, too
+  bool received_goodbye = false;  // from the other rank
+  bool sent_goodbye = false;      // to the other rank
+  bool is_parted = false;         // the other rank has answered the goodbye of this one
+  bool has_ended = false;         // the connection has
+  bool has_failed = false;        // the other rank has sent a failure, and needs no other
+  bool waits_to_send = false;     // its queue is not empty
+  std::uint64_t probes = 0;       // sent
+  std::uint64_t answers = 0;      // to them
 
-  bool is_live() const { return !said_goodbye && !has_ended; }
+  bool is_live() const { return !received_goodbye && !has_ended; }
 };
 
 class Lines {

@@ -74,10 +74,10 @@ Monitor::Impl::~Impl() {
 void Monitor::Impl::run() {
   while (wait()) {
     pass_time();
-    tell_of_failure();
+    announce_failure();
     deliver();
   }
-  say_farewell();
+  send_farewell();
 }
 
 // Sleeps until an event, or until there is something to do at a certain time, and reads what has
@@ -134,10 +134,10 @@ bool Monitor::Impl::look(Deadline wake) {
 }
 
 void Monitor::Impl::listen(std::size_t index) {
-  ControlConnection::Heard heard = lines_[index].connection.listen();
-  frames_taken_ += heard.frames.size();
-  for (Frame& frame : heard.frames) take(index, std::move(frame));
-  if (heard.ended) ended(index, *heard.ended);
+  ControlConnection::Received received = lines_[index].connection.listen();
+  frames_taken_ += received.frames.size();
+  for (Frame& frame : received.frames) take(index, std::move(frame));
+  if (received.ended) ended(index, *received.ended);
 }
 
 void Monitor::Impl::take(std::size_t index, Frame frame) {
@@ -148,12 +148,12 @@ void Monitor::Impl::take(std::size_t index, Frame frame) {
     case FrameKind::kProbe:
       // A probe proves that the peer lives, but not that our probes reach it. Only an answer proves
       // that, so a peer is judged by its answers.
-      detector_.heard(line.rank, frame.entered);
-      tell(index, sign_of_life(FrameKind::kAlive));
+      detector_.note_alive(line.rank, frame.entered);
+      send_to_line(index, sign_of_life(FrameKind::kAlive));
       probe_for_others(frame.reach);
       break;
     case FrameKind::kAlive:
-      detector_.heard(line.rank, frame.entered);
+      detector_.note_alive(line.rank, frame.entered);
       ++line.answers;
       idle_.notify_all();
       break;
@@ -163,7 +163,7 @@ void Monitor::Impl::take(std::size_t index, Frame frame) {
           // The rank waits for this answer, and reads until then.
           lines_.send(index, encode(Frame{.kind = FrameKind::kParting}));
         }
-        if (departure.rank == line.rank) line.said_goodbye = true;
+        if (departure.rank == line.rank) line.received_goodbye = true;
         note(departure);
       }
       break;
@@ -175,7 +175,7 @@ void Monitor::Impl::take(std::size_t index, Frame frame) {
       fail_locked(std::move(frame.cause));
       break;
     case FrameKind::kMessage:
-      detector_.heard(line.rank);
+      detector_.note_alive(line.rank);
       keep(line.rank, std::move(frame));
       break;
     case FrameKind::kSpread: {
@@ -189,10 +189,10 @@ void Monitor::Impl::take(std::size_t index, Frame frame) {
 }
 
 void Monitor::Impl::keep(int from, Frame frame) {
-  Hearer& hearer = hearers_[Topic{frame.topic}];
-  hearer.kept_bytes += frame.payload.size();
-  hearer.kept.push_back({from, std::move(frame.payload)});
-  if (hearer.kept_bytes <= kMostKept) return;
+  Subscription& subscription = subscriptions_[Topic{frame.topic}];
+  subscription.kept_bytes += frame.payload.size();
+  subscription.kept.push_back({from, std::move(frame.payload)});
+  if (subscription.kept_bytes <= kMostKept) return;
   const std::string host = host_of(from);
   fail_locked({ErrorCode::kSystem,
                name_of(from, host) + " sent more messages than " +
@@ -207,7 +207,7 @@ void Monitor::Impl::keep(int from, Frame frame) {
 void Monitor::Impl::pass_on(const Frame& frame) {
   spread_[frame.origin] = frame.number;
   const Bytes bytes = encode(frame);
-  for (std::size_t i = 0; i < lines_.size(); ++i) tell(i, bytes);
+  for (std::size_t i = 0; i < lines_.size(); ++i) send_to_line(i, bytes);
 }
 
 std::string Monitor::Impl::host_of(int rank) const {
@@ -232,7 +232,7 @@ void Monitor::Impl::ended(std::size_t index, int reason) {
                "see the last output of that rank", line.rank, line.host});
 }
 
-void Monitor::Impl::tell_of_failure() {
+void Monitor::Impl::announce_failure() {
   Lock lock(mutex_);
   while (failure_ && !wakes_.empty()) {
     const auto first = wakes_.begin();
@@ -249,12 +249,12 @@ void Monitor::Impl::tell_of_failure() {
 
 void Monitor::Impl::deliver() {
   Lock lock(mutex_);
-  for (auto& [topic, hearer] : hearers_) {
-    while (hearer.handler && !hearer.kept.empty()) {
-      Kept message = std::move(hearer.kept.front());
-      hearer.kept.pop_front();
-      hearer.kept_bytes -= message.payload.size();
-      const std::function<void(int, Bytes)> handler = hearer.handler;
+  for (auto& [topic, subscription] : subscriptions_) {
+    while (subscription.handler && !subscription.kept.empty()) {
+      Kept message = std::move(subscription.kept.front());
+      subscription.kept.pop_front();
+      subscription.kept_bytes -= message.payload.size();
+      const std::function<void(int, Bytes)> handler = subscription.handler;
       delivering_ = true;
       delivering_from_ = message.from;
       lock.unlock();
@@ -283,7 +283,7 @@ Error Monitor::Impl::fail_locked(Error error) {
   raise(failed_event_);
   const Bytes abort = encode(Frame{.kind = FrameKind::kAbort, .cause = *failure_});
   for (std::size_t i = 0; i < lines_.size(); ++i) {
-    if (!lines_[i].has_failed) tell(i, abort);
+    if (!lines_[i].has_failed) send_to_line(i, abort);
   }
   repair_at_.reset();
   suspects_.clear();
@@ -293,7 +293,7 @@ Error Monitor::Impl::fail_locked(Error error) {
   return *failure_;
 }
 
-void Monitor::Impl::tell(std::size_t index, Bytes frame) {
+void Monitor::Impl::send_to_line(std::size_t index, Bytes frame) {
   const Line& line = lines_[index];
   if (!line.is_live()) return;
   if (lines_.send(index, std::move(frame)) || failure_) return;
@@ -337,8 +337,8 @@ void Monitor::Impl::send(int to, Topic topic, Bytes payload) {
 
 void Monitor::Impl::post(int to, Bytes frame) {
   if (const std::size_t index = lines_.to(to); index < lines_.size()) {
-    tell(index, std::move(frame));
-    if (lines_[index].connection.wants_to_send()) raise(wake_event_);
+    send_to_line(index, std::move(frame));
+    if (lines_[index].connection.has_unsent()) raise(wake_event_);
     return;
   }
   if (is_complete() || to == options_.rank || failure_ || departed_.contains(to)) return;
@@ -352,7 +352,7 @@ void Monitor::Impl::send_to_neighbours(Topic topic, const Bytes& payload) {
   const Bytes frame = encode(Frame{
       .kind = FrameKind::kMessage, .topic = static_cast<std::uint16_t>(topic), .payload = payload});
   for (std::size_t i = 0; i < lines_.size(); ++i) {
-    if (lines_.to(lines_[i].rank) == i) tell(i, frame);
+    if (lines_.to(lines_[i].rank) == i) send_to_line(i, frame);
   }
   if (lines_.has_unsent()) raise(wake_event_);
 }
@@ -375,8 +375,8 @@ void Monitor::Impl::settle() {
   std::map<std::size_t, std::uint64_t> awaited;
   for (std::size_t i = 0; i < lines_.size() && !failure_; ++i) {
     awaited[i] = ++lines_[i].probes;
-    tell(i, encode(Frame{.kind = FrameKind::kProbe,
-                         .entered = monitor_.entered_.load(std::memory_order_relaxed)}));
+    send_to_line(i, encode(Frame{.kind = FrameKind::kProbe,
+                                 .entered = monitor_.entered_.load(std::memory_order_relaxed)}));
   }
   if (lines_.has_unsent()) raise(wake_event_);
   idle_.wait_until(lock, deadline, [&] {
@@ -388,9 +388,9 @@ void Monitor::Impl::settle() {
 
 void Monitor::Impl::handle(Topic topic, std::function<void(int, Bytes)> handler) {
   Lock lock(mutex_);
-  Hearer& hearer = hearers_[topic];
-  hearer.handler = std::move(handler);
-  if (!hearer.kept.empty()) raise(wake_event_);
+  Subscription& subscription = subscriptions_[topic];
+  subscription.handler = std::move(handler);
+  if (!subscription.kept.empty()) raise(wake_event_);
   wait_until_over(lock, delivering_);
 }
 
@@ -399,7 +399,7 @@ std::vector<int> Monitor::Impl::departed() const {
   return {departed_.begin(), departed_.end()};
 }
 
-bool Monitor::Impl::has_said_goodbye(int rank) const {
+bool Monitor::Impl::has_sent_goodbye(int rank) const {
   const Lock lock(mutex_);
   return departures_.contains(rank);
 }
@@ -418,9 +418,9 @@ std::vector<int> Monitor::Impl::departed_in_step() const {
 
 bool Monitor::Impl::has_undelivered(int from) const {
   if (delivering_ && delivering_from_ == from) return true;
-  return std::ranges::any_of(hearers_, [from](const auto& entry) {
-    const Hearer& hearer = entry.second;
-    return hearer.handler && std::ranges::count(hearer.kept, from, &Kept::from) > 0;
+  return std::ranges::any_of(subscriptions_, [from](const auto& entry) {
+    const Subscription& subscription = entry.second;
+    return subscription.handler && std::ranges::count(subscription.kept, from, &Kept::from) > 0;
   });
 }
 
@@ -472,8 +472,8 @@ void Monitor::handle(Topic topic, std::function<void(int from, Bytes payload)> h
 std::vector<int> Monitor::departed() const {
   return impl_->departed();
 }
-bool Monitor::has_said_goodbye(int rank) const {
-  return impl_->has_said_goodbye(rank);
+bool Monitor::has_sent_goodbye(int rank) const {
+  return impl_->has_sent_goodbye(rank);
 }
 std::vector<int> Monitor::departed_in_step() const {
   return impl_->departed_in_step();

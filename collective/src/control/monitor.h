@@ -136,7 +136,7 @@ class Monitor {
 
   /// Whether the goodbye of a rank has arrived. What the rank wrote to shared memory before is
   /// visible then.
-  bool has_said_goodbye(int rank) const;
+  bool has_sent_goodbye(int rank) const;
 
   /// Of these, the ranks that had not entered more calls than this rank, and whose messages the
   /// handlers have processed. The others may have sent what this rank has not seen yet.

@@ -26,12 +26,12 @@ constexpr std::chrono::milliseconds kGrace{3'000};
 
 // Sends the last message before the connections close: a goodbye, or the failure, which is already
 // queued.
-void Monitor::Impl::say_farewell() {
-  say_goodbye();
+void Monitor::Impl::send_farewell() {
+  send_goodbye();
   const Deadline deadline = Clock::now() + kFarewell;
   const Lock lock(mutex_);
   for (Line& line : lines_.all()) {
-    while (line.connection.wants_to_send() && !line.has_ended && Clock::now() < deadline) {
+    while (line.connection.has_unsent() && !line.has_ended && Clock::now() < deadline) {
       pollfd entry = {line.connection.fd(), POLLOUT, 0};
       ::poll(&entry, 1, milliseconds_left(deadline));
       line.connection.flush();
@@ -45,7 +45,7 @@ void Monitor::Impl::say_farewell() {
 // In a complete graph every rank gets the goodbye from this one. Otherwise the neighbours pass it
 // on, and this rank stays until they have received it; a message that waits for its connection goes
 // first. The goodbye is sent in any case: without it this rank would count as dead.
-void Monitor::Impl::say_goodbye() {
+void Monitor::Impl::send_goodbye() {
   const Deadline limit = Clock::now() + kLongestFarewell;
   Deadline deadline = Clock::now() + kFarewell;
   for (;;) {
@@ -66,7 +66,7 @@ void Monitor::Impl::say_goodbye() {
           lines_.send(i, encode(Frame{.kind = FrameKind::kGoodbye,
                                       .departures = {{options_.rank, entered}}}));
         }
-        waits |= !line.is_parted && !line.has_ended && !line.said_goodbye;
+        waits |= !line.is_parted && !line.has_ended && !line.received_goodbye;
       }
       if (is_complete() || !waits || is_late || Clock::now() >= deadline) return;
     }
@@ -93,7 +93,7 @@ void Monitor::Impl::depart(int rank) {
   std::optional<std::uint64_t> entered;
   if (found != departures_.end()) entered = found->second;
   if (is_complete()) {
-    if (entered) detector_.heard(rank, *entered);
+    if (entered) detector_.note_alive(rank, *entered);
     detector_.departed(rank);
     return;
   }
@@ -105,7 +105,7 @@ void Monitor::Impl::pass_on_departures() {
   const std::vector<Departure> news = std::exchange(news_, {});
   if (news.empty()) return;
   const Bytes frame = encode(Frame{.kind = FrameKind::kGoodbye, .departures = news});
-  for (std::size_t i = 0; i < lines_.size(); ++i) tell(i, frame);
+  for (std::size_t i = 0; i < lines_.size(); ++i) send_to_line(i, frame);
 }
 
 void Monitor::Impl::repair() {
@@ -120,8 +120,8 @@ void Monitor::Impl::call(int rank) {
   if (called_.insert(rank).second) switchboard_->call(rank);
 }
 
-// Both ranks greet each other with what they know of departures. Until the greeting has come, the
-// other rank may have left without having seen this connection.
+// Both ranks greet each other with the departures that they have recorded. Until the greeting has
+// come, the other rank may have left without having seen this connection.
 void Monitor::Impl::connect(Switchboard::Outcome outcome) {
   const Lock lock(mutex_);
   const int rank = outcome.link.rank;
@@ -131,8 +131,8 @@ void Monitor::Impl::connect(Switchboard::Outcome outcome) {
   const std::size_t index = lines_.add(std::move(outcome.link), false);
   Frame known{.kind = FrameKind::kGoodbye};
   for (const auto& [other, entered] : departures_) known.departures.push_back({other, entered});
-  tell(index, encode(known));
-  if (failure_) tell(index, encode(Frame{.kind = FrameKind::kAbort, .cause = *failure_}));
+  send_to_line(index, encode(known));
+  if (failure_) send_to_line(index, encode(Frame{.kind = FrameKind::kAbort, .cause = *failure_}));
 }
 
 void Monitor::Impl::confirm(std::size_t index) {
@@ -148,7 +148,7 @@ void Monitor::Impl::confirm(std::size_t index) {
   if (waiting == outbox_.end()) return;
   const std::vector<Bytes> frames = std::move(waiting->second);
   outbox_.erase(waiting);
-  for (const Bytes& frame : frames) tell(lines_.to(rank), frame);
+  for (const Bytes& frame : frames) send_to_line(lines_.to(rank), frame);
   idle_.notify_all();
 }
 
@@ -160,7 +160,7 @@ void Monitor::Impl::suspect(int rank, Error obstacle) {
   if (!stopping_) repair_at_ = Clock::now();
 }
 
-// A rank that could not be reached, and of which no other rank knows that it has left or died. If
+// A rank that could not be reached, and whose departure or death no other rank has reported. If
 // no message must go there, it counts as gone here.
 void Monitor::Impl::resolve_suspects() {
   for (auto at = suspects_.begin(); at != suspects_.end();) {

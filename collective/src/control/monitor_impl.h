@@ -48,7 +48,7 @@ class Monitor::Impl {
   void settle();
   void handle(Topic topic, std::function<void(int, Bytes)> handler);
   std::vector<int> departed() const;
-  bool has_said_goodbye(int rank) const;
+  bool has_sent_goodbye(int rank) const;
   std::vector<int> departed_in_step() const;
 
  private:
@@ -70,7 +70,7 @@ class Monitor::Impl {
     Bytes payload;
   };
 
-  struct Hearer {
+  struct Subscription {
     std::function<void(int, Bytes)> handler;
     std::deque<Kept> kept;
     std::size_t kept_bytes = 0;
@@ -96,9 +96,9 @@ class Monitor::Impl {
   void judge(const Watching* watching);
   std::optional<Error> silent(const std::string& what) const;
   void deliver();
-  void tell_of_failure();
-  void say_farewell();
-  void say_goodbye();
+  void announce_failure();
+  void send_farewell();
+  void send_goodbye();
 
   // These functions require the lock.
   Deadline next_time() const;
@@ -107,7 +107,7 @@ class Monitor::Impl {
   Error fail_locked(Error error);
   void fail_of_longer_message(std::size_t bytes);
   void post(int to, Bytes frame);
-  void tell(std::size_t index, Bytes frame);
+  void send_to_line(std::size_t index, Bytes frame);
   void ask(const std::vector<int>& ranks);
   Bytes sign_of_life(FrameKind kind) const;
 
@@ -147,9 +147,9 @@ class Monitor::Impl {
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, Watching> watches_;
   std::map<std::uint64_t, std::function<void()>> wakes_;
-  std::map<Topic, Hearer> hearers_;
+  std::map<Topic, Subscription> subscriptions_;
   bool waking_ = false;      // a function of wakes_ is running
-  bool delivering_ = false;  // a handler of hearers_ is running
+  bool delivering_ = false;  // a handler of subscriptions_ is running
   int delivering_from_ = 0;  // the sender of its message
   bool stopping_ = false;
   Deadline last_tick_ = {};
@@ -159,7 +159,7 @@ class Monitor::Impl {
   bool asks_all_ = false;
   int next_to_ask_ = 0;
 
-  std::map<int, std::uint64_t> departures_;  // calls of the ranks that have said goodbye, by rank
+  std::map<int, std::uint64_t> departures_;  // calls of the ranks that sent a goodbye, by rank
   std::set<int> departed_;                   // of these, and of ranks that are gone for good
   std::vector<Departure> news_;              // to be passed on
   std::map<int, Suspect> suspects_;

@@ -99,7 +99,7 @@ void Monitor::Impl::ask(const std::vector<int>& ranks) {
     const std::size_t index = lines_.to(rank);
     if (index == lines_.size()) continue;
     ++lines_[index].probes;
-    tell(index, sign_of_life(FrameKind::kProbe));
+    send_to_line(index, sign_of_life(FrameKind::kProbe));
   }
 }
 
@@ -168,7 +168,7 @@ void Monitor::Impl::ask_all_ranks_for_calls() {
   int called = 0;
   for (int steps = 0; steps < size && called < kCalledAtOnce; ++steps) {
     next_to_ask_ = (next_to_ask_ + 1) % size;
-    if (next_to_ask_ == options_.rank || detector_.knows(next_to_ask_)) continue;
+    if (next_to_ask_ == options_.rank || detector_.has_peer(next_to_ask_)) continue;
     call(next_to_ask_);
     ++called;
   }

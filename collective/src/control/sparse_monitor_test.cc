@@ -198,7 +198,7 @@ TEST(SparseMonitor, SendsTheFirstFailureToAllRanks) {
   }
 }
 
-TEST(SparseMonitor, TellsAllRanksWhoHasLeftAndDoesNotFail) {
+TEST(SparseMonitor, ReportsToAllRanksWhoHasLeftAndDoesNotFail) {
   SparseWorld world;
   for (auto& [number, rank] : world.ranks) rank.monitor->entered(5);
   const Monitor::Watch watch(world[0], "call 5 (barrier)");
@@ -210,7 +210,7 @@ TEST(SparseMonitor, TellsAllRanksWhoHasLeftAndDoesNotFail) {
   }
 }
 
-TEST(SparseMonitor, TellsWhetherARankThatHasLeftHadEnteredMoreCalls) {
+TEST(SparseMonitor, ReportsWhetherARankThatHasLeftHadEnteredMoreCalls) {
   SparseWorld world;
   world[0].entered(5);
   world[21].entered(6);
@@ -222,7 +222,7 @@ TEST(SparseMonitor, TellsWhetherARankThatHasLeftHadEnteredMoreCalls) {
 }
 
 // Rank 0 reads the message and the goodbye of rank 1 together, once it has processed that of rank 2.
-TEST(SparseMonitor, TellsWhetherTheMessagesOfARankThatHasLeftWereProcessed) {
+TEST(SparseMonitor, ReportsWhetherTheMessagesOfARankThatHasLeftWereProcessed) {
   SparseWorld world;
   std::map<int, std::latch> processing;
   std::map<int, std::latch> may_end;
@@ -361,11 +361,11 @@ TEST(SparseMonitor, CarriesAMessageToAllRanksOnce) {
 
 TEST(SparseMonitor, SettlesOnceItsMessagesHaveArrived) {
   SparseWorld world;
-  std::vector<std::string> heard;
+  std::vector<std::string> received;
   std::mutex mutex;
   world[50].handle(Topic::kMail, [&](int from, const Bytes& payload) {
     const std::lock_guard lock(mutex);
-    heard.push_back(std::to_string(from) + (payload.size() == 1 ? " leaves" : " writes"));
+    received.push_back(std::to_string(from) + (payload.size() == 1 ? " leaves" : " writes"));
   });
   world[7].send(50, Topic::kMail, Bytes(2));
   world[7].settle();
@@ -373,9 +373,9 @@ TEST(SparseMonitor, SettlesOnceItsMessagesHaveArrived) {
   for (std::size_t count = 0; count < 2;) {
     std::this_thread::sleep_for(milliseconds(1));
     const std::lock_guard lock(mutex);
-    count = heard.size();
+    count = received.size();
   }
-  EXPECT_EQ(heard, (std::vector<std::string>{"7 writes", "7 leaves"}));
+  EXPECT_EQ(received, (std::vector<std::string>{"7 writes", "7 leaves"}));
   world[50].handle(Topic::kMail, {});
 }
 

@@ -149,14 +149,15 @@ bool check_moves(Communicator& world) {
   }
   const std::vector<std::uint64_t> received(size, lengths[self]);
   const std::string sent(expected.size(), static_cast<char>('a' + self));
-  std::string heard(lengths[self] * size, '.');
-  std::string spoken;
+  std::string delivered(lengths[self] * size, '.');
+  std::string from_all;
   for (std::size_t r = 0; r < size; ++r) {
-    spoken += std::string(lengths[self], static_cast<char>('a' + r));
+    from_all += std::string(lengths[self], static_cast<char>('a' + r));
   }
   return went(world, "all_to_all",
-              world.all_to_all(sent.data(), lengths, heard.data(), received)) &&
-         holds(world, "all_to_all", heard == spoken) && went(world, "barrier", world.barrier());
+              world.all_to_all(sent.data(), lengths, delivered.data(), received)) &&
+         holds(world, "all_to_all", delivered == from_all) &&
+         went(world, "barrier", world.barrier());
 }
 
 bool check_pairs(Communicator& world) {

@@ -359,7 +359,7 @@ Status PluginBackend::send(const std::byte* data, std::uint64_t bytes, int to) {
   waiting_for_ = "a send of " + std::to_string(bytes) + " bytes";
   if (bootstrap_) {
     const auto* const length = reinterpret_cast<const std::byte*>(&bytes);
-    if (Status told = bootstrap_->send(length, sizeof(bytes), to); !told) return told;
+    if (Status status = bootstrap_->send(length, sizeof(bytes), to); !status) return status;
   }
   began_ = std::chrono::steady_clock::now();
   return outcome(plugin_.send(state_, data, bytes, to));
@@ -370,7 +370,7 @@ Status PluginBackend::receive(std::byte* data, std::uint64_t bytes, int from) {
   std::uint64_t sent = bytes;
   if (bootstrap_) {
     auto* const length = reinterpret_cast<std::byte*>(&sent);
-    if (Status told = bootstrap_->receive(length, sizeof(sent), from); !told) return told;
+    if (Status status = bootstrap_->receive(length, sizeof(sent), from); !status) return status;
   }
   if (sent != bytes) {
     return fail({ErrorCode::kMismatch, world_.name_of(from) + " sends " + std::to_string(sent) +

@@ -200,9 +200,9 @@ TEST(PluginBackend, BytesArriveAtTheirRankAndOffset) {
       ASSERT_TRUE(backend.send(view(word), 5, 2));
     }
     if (world.rank == 2) {
-      std::string heard = ".....";
-      ASSERT_TRUE(backend.receive(view(heard), 5, 0));
-      EXPECT_EQ(heard, "right");
+      std::string received = ".....";
+      ASSERT_TRUE(backend.receive(view(received), 5, 0));
+      EXPECT_EQ(received, "right");
     }
   });
 }

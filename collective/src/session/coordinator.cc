@@ -19,9 +19,10 @@ bool fuses(const Request& one, const Request& other) {
          one.call.type == other.call.type && one.call.reduction == other.call.reduction;
 }
 
-std::vector<std::uint64_t> gathered_of(const std::vector<std::shared_ptr<const Request>>& wanted) {
+std::vector<std::uint64_t> gathered_of(
+    const std::vector<std::shared_ptr<const Request>>& requests) {
   std::vector<std::uint64_t> gathered;
-  for (const auto& request : wanted) {
+  for (const auto& request : requests) {
     gathered.insert(gathered.end(), request->lengths.begin(), request->lengths.end());
   }
   return gathered;
@@ -39,10 +40,10 @@ Coordinator::Coordinator(std::vector<std::string> hosts, std::uint64_t fusion_by
       next_id_(first_id) {}
 
 bool Coordinator::take(int from, ByteView message, Deadline time) {
-  std::optional<HandOver> said = decode_hand_over(message);
-  if (!said) return false;
+  std::optional<HandOver> decoded = decode_hand_over(message);
+  if (!decoded) return false;
   if (ended_) return true;
-  if (auto* news = std::get_if<New>(&*said)) {
+  if (auto* news = std::get_if<New>(&*decoded)) {
     Request& request = news->request;
     const bool all_to_all = request.call.kind == CallKind::kAllToAll;
     const bool all_gather = request.call.kind == CallKind::kAllGather;
@@ -53,19 +54,19 @@ bool Coordinator::take(int from, ByteView message, Deadline time) {
     // Each rank would store a number for each rank. The ranks exchange them (Executor::all_to_all).
     if (all_to_all) request.lengths = {bytes_of(request)};
     Name& name = name_of(news->name);
-    want(name, from, request);
+    record_request(name, from, request);
     if (all_to_all) name.is_new = true;  // the lengths have changed, and perhaps not their sum
     hand_over(name, from, time);
-  } else if (const auto* again = std::get_if<Again>(&*said)) {
+  } else if (const auto* again = std::get_if<Again>(&*decoded)) {
     // A forgotten id is not an error: its rank receives a Forget record, and sends the name again.
     const auto found = by_id_.find(again->id);
     if (found == by_id_.end()) return true;
     Name& name = *found->second;
-    if (name.wanted[static_cast<std::size_t>(from)] == nullptr) return false;
+    if (name.requests[static_cast<std::size_t>(from)] == nullptr) return false;
     hand_over(name, from, time);
-  } else if (std::holds_alternative<Join>(*said)) {
+  } else if (std::holds_alternative<Join>(*decoded)) {
     join(from);
-  } else if (const auto* links = std::get_if<LinkReport>(&*said)) {
+  } else if (const auto* links = std::get_if<LinkReport>(&*decoded)) {
     stragglers_.take(from, *links);
   } else {
     ended_ = true;
@@ -89,7 +90,7 @@ Coordinator::Name& Coordinator::name_of(std::string_view text) {
   } while (name->id == 0 || by_id_.contains(name->id));
   name->text = key;
   name->tally = tally_of(key);
-  name->wanted.resize(hosts_.size());
+  name->requests.resize(hosts_.size());
   name->has.resize(hosts_.size());
   Name& added = *name;
   by_id_[added.id] = &added;
@@ -99,12 +100,12 @@ Coordinator::Name& Coordinator::name_of(std::string_view text) {
   return added;
 }
 
-void Coordinator::want(Name& name, int from, const Request& request) {
-  std::shared_ptr<const Request>& mine = name.wanted[static_cast<std::size_t>(from)];
+void Coordinator::record_request(Name& name, int from, const Request& request) {
+  std::shared_ptr<const Request>& mine = name.requests[static_cast<std::size_t>(from)];
   if (mine && *mine == request) return;
   name.is_new = true;
   // Usually all ranks request the same operation, and share one copy of the request.
-  for (const auto& other : name.wanted) {
+  for (const auto& other : name.requests) {
     if (other && *other == request) {
       mine = other;
       return;
@@ -224,11 +225,11 @@ void Coordinator::forget(const std::vector<Name*>& names) {
 }
 
 std::optional<Error> Coordinator::fault_of(const Name& name, int first) const {
-  const Request& request = *name.wanted[static_cast<std::size_t>(first)];
+  const Request& request = *name.requests[static_cast<std::size_t>(first)];
   for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
-    if (name.has[rank] == 0 || agree(request, *name.wanted[rank])) continue;
+    if (name.has[rank] == 0 || agree(request, *name.requests[rank])) continue;
     return mismatch(name.text, {who(first), request},
-                    {who(static_cast<int>(rank)), *name.wanted[rank]});
+                    {who(static_cast<int>(rank)), *name.requests[rank]});
   }
   if (name.given_up) return not_handed_over(name);
   if (request.call.kind == CallKind::kAllReduce) return std::nullopt;
@@ -248,10 +249,10 @@ std::shared_ptr<const Agreed> Coordinator::judge(const Name& name) const {
   const auto first = static_cast<std::size_t>(std::ranges::find(name.has, 1) - name.has.begin());
   auto agreed = std::make_shared<Agreed>();
   agreed->name = name.text;
-  agreed->request = {name.wanted[first]->call, name.wanted[first]->lengths};
+  agreed->request = {name.requests[first]->call, name.requests[first]->lengths};
   agreed->error = fault_of(name, static_cast<int>(first));
   if (!agreed->error && agreed->request.call.kind == CallKind::kAllGather) {
-    agreed->gathered = gathered_of(name.wanted);
+    agreed->gathered = gathered_of(name.requests);
   }
   return agreed;
 }
@@ -286,7 +287,7 @@ Record Coordinator::cut() {
   Name& first = *complete_.front();
   complete_.pop_front();
   const auto lowest = static_cast<std::size_t>(std::ranges::find(first.has, 1) - first.has.begin());
-  const std::shared_ptr<const Request> request = first.wanted[lowest];
+  const std::shared_ptr<const Request> request = first.requests[lowest];
   const auto agreed_on = [](const Name& name, const Entry& entry) {
     return !name.is_new || (entry.news && !entry.news->error);
   };
@@ -300,7 +301,7 @@ Record Coordinator::cut() {
     if (batch.entries.size() >= kMostEntries) break;
     Name& name = **next;
     const auto rank = static_cast<std::size_t>(std::ranges::find(name.has, 1) - name.has.begin());
-    const Request& other = *name.wanted[rank];
+    const Request& other = *name.requests[rank];
     const std::size_t news = name.is_new ? name.text.size() + kCallHeaderBytes : 0;
     if (!fuses(*request, other) || cut_bytes_ + bytes_of(other) > fusion_bytes_ ||
         news_bytes + news > kMostNewsBytes ||

@@ -83,7 +83,7 @@ class Coordinator {
     std::string text = {};
     std::uint32_t tally = 0;
     // By rank: its last request. Of the lengths of an all_to_all, only their sum is stored.
-    std::vector<std::shared_ptr<const Request>> wanted = {};
+    std::vector<std::shared_ptr<const Request>> requests = {};
     std::vector<char> has = {};  // by rank: has handed it over
     int count = 0;
     int last = 0;        // the rank that handed it over last
@@ -100,7 +100,7 @@ class Coordinator {
   };
 
   Name& name_of(std::string_view text);
-  void want(Name& name, int from, const Request& request);
+  void record_request(Name& name, int from, const Request& request);
   void hand_over(Name& name, int from, Deadline time);
   void join(int from);
   bool is_complete(const Name& name) const;

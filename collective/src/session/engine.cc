@@ -171,7 +171,7 @@ void add_memory(std::vector<MemorySpan>& memory, const void* begin, std::uint64_
 // An operation in place has one span, which it writes.
 void Engine::find_memory(const Call& call, std::span<const std::uint64_t> lengths,
                          const Buffers& buffers) {
-  std::vector<MemorySpan>& memory = wanted_memory_;
+  std::vector<MemorySpan>& memory = requested_memory_;
   memory.clear();
   const std::uint64_t element = size_of(call.type);
   switch (call.kind) {
@@ -254,7 +254,7 @@ Result<Ticket> Engine::hand_over(const Label& label, const Call& call,
       return bad(name, "an operation of this name is in flight; wait for it, or use another name");
     }
     find_memory(call, lengths, buffers);
-    if (const Operation* const other = memory_in_use_.conflict_with(wanted_memory_)) {
+    if (const Operation* const other = memory_in_use_.conflict_with(requested_memory_)) {
       return about(name, in_use(*other));
     }
     Operation& operation = fill(label, call, lengths, std::move(buffers));
@@ -268,18 +268,18 @@ Result<Ticket> Engine::hand_over(const Label& label, const Call& call,
     if (found == known_.end()) found = known_.try_emplace(std::string(name)).first;
     Known& known = found->second;
     known.in_flight = &operation;
-    operation.memory.swap(wanted_memory_);
+    operation.memory.swap(requested_memory_);
     memory_in_use_.add(operation, operation.memory);
     if (!channel_) {
       alone = &operation;
     } else {
-      known.said_by_id = known.id != 0 && known.said == operation.request;
-      message = known.said_by_id ? encode(Again{known.id}) : encode_new(name, operation.request);
-      if (!known.said_by_id) known.said = operation.request;
+      known.sent_by_id = known.id != 0 && known.last_request == operation.request;
+      message = known.sent_by_id ? encode(Again{known.id}) : encode_new(name, operation.request);
+      if (!known.sent_by_id) known.last_request = operation.request;
     }
   }
   if (alone != nullptr) return carry_out_alone(*alone);
-  tell_coordinator(message, tally_of(name));
+  send_to_coordinator(message, tally_of(name));
   return ticket;
 }
 
@@ -316,7 +316,7 @@ Result<Ticket> Engine::join() {
     join_ = &operation;
   }
   channel_->joins();
-  tell_coordinator(encode(Join{}), std::nullopt);
+  send_to_coordinator(encode(Join{}), std::nullopt);
   return ticket;
 }
 
@@ -379,7 +379,7 @@ void Engine::settle_message(Operation& operation, const Status& outcome) {
   if (then) then(outcome);
 }
 
-void Engine::tell_coordinator(ByteView message, Channel::Tally tally) {
+void Engine::send_to_coordinator(ByteView message, Channel::Tally tally) {
   if (rank() != 0) {
     channel_->hand_over(message, tally);
   } else {
@@ -510,7 +510,7 @@ void Engine::when_done(Ticket ticket, std::function<void(const Status&)> then) {
   then(outcome);
 }
 
-// No thread waits for the operation any more, but its result is still wanted: the session's thread
+// No thread waits for the operation any more, but its result is still needed: the session's thread
 // watches for a stopped rank instead. The first such operation wakes that thread. The caller holds
 // the table's lock.
 void Engine::watch_over(Operation& operation) {

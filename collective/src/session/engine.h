@@ -100,8 +100,8 @@ class Engine {
   // The state of a name on this rank.
   struct Known {
     std::uint32_t id = 0;
-    Request said;             // the last request that this rank sent
-    bool said_by_id = false;  // the last request was sent as the id alone
+    Request last_request;     // the last request that this rank sent
+    bool sent_by_id = false;  // the last request was sent as the id alone
     Operation* in_flight = nullptr;
     // Used by the thread on duty only.
     std::shared_ptr<const Agreed> agreed;
@@ -122,7 +122,7 @@ class Engine {
   Operation& fill(const Label& label, const Call& call, std::span<const std::uint64_t> lengths,
                   Buffers buffers);
   Ticket carry_out_alone(Operation& operation);
-  void tell_coordinator(ByteView message, Channel::Tally tally);
+  void send_to_coordinator(ByteView message, Channel::Tally tally);
   bool take(int from, ByteView message, Deadline handed_over);
 
   // Duty of a thread other than the session's own; null: not on duty.
@@ -170,10 +170,10 @@ class Engine {
   void damaged(int from);
   Error lost(int other) const;
 
-  // settle() sets the outcome of an operation, whose memory is free then; tell_settled() runs its
+  // settle() sets the outcome of an operation, whose memory is free then; report_settled() runs its
   // callbacks after the table is unlocked.
   void settle(Operation& operation, const Status& outcome);
-  void tell_settled();
+  void report_settled();
 
   // Messages, which threads other than the one on duty end.
   Result<Operation*> take_message(const char* direction, int other, std::uint64_t tag,
@@ -201,7 +201,7 @@ class Engine {
   KnownNames known_;
   std::unordered_map<std::uint32_t, KnownName*> by_id_;
   MemoryInUse memory_in_use_;
-  std::vector<MemorySpan> wanted_memory_;  // of the operation that is being handed over
+  std::vector<MemorySpan> requested_memory_;  // of the operation that is being handed over
   std::optional<Error> ended_;
   Operation* join_ = nullptr;               // in flight
   Operation* oldest_unattended_ = nullptr;  // needed operations in flight for which no thread waits
@@ -232,7 +232,7 @@ class Engine {
   std::atomic<bool> stopping_{false};
   // 1: the session's thread was woken while another thread was on duty; that thread then checks for
   // work once more.
-  std::atomic<std::uint32_t> wanted_{0};
+  std::atomic<std::uint32_t> look_again_{0};
   std::atomic<bool> patient_{false};     // the thread wakes in time for every name that waits
   std::atomic<bool> watches_{false};     // the thread has the other ranks probed
   std::optional<Monitor::Watch> watch_;  // the thread's own, as are the next four

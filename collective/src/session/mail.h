@@ -91,7 +91,7 @@ class Mail {
   /// A rank has left without a message.
   void departed(int rank);
 
-  /// Tells the other ranks that this rank has left. After end().
+  /// Notifies the other ranks that this rank has left. After end().
   void leave();
 
  private:

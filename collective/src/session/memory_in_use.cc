@@ -10,9 +10,9 @@ constexpr std::size_t kFew = 8;
 
 }  // namespace
 
-const Operation* MemoryInUse::conflict_with(std::span<const MemorySpan> wanted) const {
+const Operation* MemoryInUse::conflict_with(std::span<const MemorySpan> requested) const {
   if (written_.empty() && read_.empty()) return nullptr;
-  for (const MemorySpan& span : wanted) {
+  for (const MemorySpan& span : requested) {
     if (span.bytes == 0) continue;
     // The last entry that begins before the end of the span.
     const auto written = std::ranges::lower_bound(written_, span.end(), {}, &Entry::begin);

@@ -25,9 +25,9 @@ struct MemorySpan {
 
 class MemoryInUse {
  public:
-  /// An operation in flight that writes memory of `wanted`, or reads memory that `wanted` writes;
-  /// null if no operation in flight does.
-  const Operation* conflict_with(std::span<const MemorySpan> wanted) const;
+  /// An operation in flight that writes memory of `requested`, or reads memory that `requested`
+  /// writes; null if no operation in flight does.
+  const Operation* conflict_with(std::span<const MemorySpan> requested) const;
 
   /// Adds memory that conflicts with no other operation. The spans of one operation may overlap
   /// each other, except those that it writes.

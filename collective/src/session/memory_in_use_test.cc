@@ -27,12 +27,12 @@ bool conflict(const MemorySpan& a, const MemorySpan& b) {
 }
 
 // What conflict_with() is to find, by comparing every pair.
-std::vector<const Operation*> conflicts_of(const std::vector<MemorySpan>& wanted,
+std::vector<const Operation*> conflicts_of(const std::vector<MemorySpan>& requested,
                                            const std::vector<Used>& in_use) {
   std::vector<const Operation*> found;
   for (const Used& used : in_use) {
     const bool any = std::ranges::any_of(used.spans, [&](const MemorySpan& span) {
-      return std::ranges::any_of(wanted,
+      return std::ranges::any_of(requested,
                                  [&](const MemorySpan& each) { return conflict(span, each); });
     });
     if (any) found.push_back(used.operation);
@@ -49,26 +49,26 @@ TEST(MemoryInUse, AgreesWithAComparisonOfEveryPair) {
   std::vector<Used> in_use;
   std::size_t refused = 0;
   for (const Operation& operation : operations) {
-    std::vector<MemorySpan> wanted;
+    std::vector<MemorySpan> requested;
     const std::size_t count = below(4) == 0 ? 9 + below(5) : 1 + below(3);
-    while (wanted.size() < count) {
+    while (requested.size() < count) {
       // Mostly short, so that many fit at the same time; sometimes empty.
       const MemorySpan span{memory.data() + below(360), below(8) == 0 ? below(40) : below(6),
                             below(2) == 0};
-      const bool apart = std::ranges::none_of(wanted, [&](const MemorySpan& other) {
+      const bool apart = std::ranges::none_of(requested, [&](const MemorySpan& other) {
         return span.is_written && other.is_written && overlap(span, other);
       });
-      if (apart) wanted.push_back(span);
+      if (apart) requested.push_back(span);
     }
-    const std::vector<const Operation*> expected = conflicts_of(wanted, in_use);
-    const Operation* const found = tracked.conflict_with(wanted);
+    const std::vector<const Operation*> expected = conflicts_of(requested, in_use);
+    const Operation* const found = tracked.conflict_with(requested);
     ASSERT_EQ(found != nullptr, !expected.empty());
     if (found != nullptr) {
       ++refused;
       ASSERT_TRUE(std::ranges::count(expected, found));
     } else {
-      tracked.add(operation, wanted);
-      in_use.push_back({&operation, wanted});
+      tracked.add(operation, requested);
+      in_use.push_back({&operation, requested});
     }
     while (in_use.size() > below(12)) {
       const auto ended = in_use.begin() + static_cast<std::ptrdiff_t>(below(in_use.size()));

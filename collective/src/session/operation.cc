@@ -24,7 +24,7 @@ bool try_to_resize(std::vector<std::byte>& buffer, std::uint64_t bytes) {
   }
 }
 
-// The name of a message already says whether it is sent or received.
+// The name of a message already shows whether it is sent or received.
 std::string described(const Operation& operation) {
   const CallKind kind = operation.request.call.kind;
   if (kind == CallKind::kSend) return "'" + operation.name + "'";

@@ -154,7 +154,7 @@ std::string to_string(const Request& request) {
   return "nothing";
 }
 
-Error mismatch(std::string_view name, const Wanted& first, const Wanted& second) {
+Error mismatch(std::string_view name, const RankRequest& first, const RankRequest& second) {
   const std::string quoted = "'" + std::string(name) + "': ";
   const CallKind one = first.request.call.kind;
   const CallKind other = second.request.call.kind;
@@ -177,7 +177,7 @@ Error mismatch(std::string_view name, const Wanted& first, const Wanted& second)
 
 namespace {
 
-enum class Said : std::uint8_t { kNew = 1, kAgain = 2, kJoin = 3, kLeave = 4, kLinks = 5 };
+enum class HandOverKind : std::uint8_t { kNew = 1, kAgain = 2, kJoin = 3, kLeave = 4, kLinks = 5 };
 enum class Kind : std::uint8_t { kBatch = 1, kForget = 2, kLeft = 3, kAllJoined = 4 };
 constexpr std::uint8_t kHasNews = 1;
 constexpr std::uint8_t kHasError = 2;
@@ -190,9 +190,9 @@ constexpr std::size_t kAboutNews = 96;
   writer.number(kind);
 }
 
-ByteWriter message_of(Said said, std::size_t bytes) {
+ByteWriter message_of(HandOverKind kind, std::size_t bytes) {
   ByteWriter writer(bytes);
-  begin(writer, static_cast<std::uint8_t>(said));
+  begin(writer, static_cast<std::uint8_t>(kind));
   return writer;
 }
 
@@ -260,8 +260,8 @@ Bytes encode_batch(const Batch& batch) {
   return writer.take();
 }
 
-Bytes said(Said what) {
-  return Bytes(1, std::byte{static_cast<std::uint8_t>(what)});
+Bytes bare_message(HandOverKind kind) {
+  return Bytes(1, std::byte{static_cast<std::uint8_t>(kind)});
 }
 
 }  // namespace
@@ -274,28 +274,29 @@ std::uint32_t tally_of(std::string_view name) {
 }
 
 Bytes encode_new(std::string_view name, const Request& request) {
-  ByteWriter writer = message_of(Said::kNew, kAboutNews + name.size() + request.shape.size());
+  ByteWriter writer =
+      message_of(HandOverKind::kNew, kAboutNews + name.size() + request.shape.size());
   write_request(writer, name, request);
   return writer.text(request.shape).take();
 }
 
 // On the path of the smallest operation: one allocation.
 Bytes encode(Again again) {
-  Bytes message(1 + sizeof again.id, std::byte{static_cast<std::uint8_t>(Said::kAgain)});
+  Bytes message(1 + sizeof again.id, std::byte{static_cast<std::uint8_t>(HandOverKind::kAgain)});
   std::memcpy(message.data() + 1, &again.id, sizeof again.id);
   return message;
 }
 
 Bytes encode(Join) {
-  return said(Said::kJoin);
+  return bare_message(HandOverKind::kJoin);
 }
 
 Bytes encode(Leave) {
-  return said(Said::kLeave);
+  return bare_message(HandOverKind::kLeave);
 }
 
 Bytes encode(const LinkReport& report) {
-  ByteWriter writer = message_of(Said::kLinks, 16 + report.links.size() * 20);
+  ByteWriter writer = message_of(HandOverKind::kLinks, 16 + report.links.size() * 20);
   writer.number(static_cast<std::uint64_t>(report.window.count()));
   writer.number(static_cast<std::uint32_t>(report.links.size()));
   for (const LinkUse& link : report.links) {
@@ -328,8 +329,8 @@ LinkReport read_links(ByteReader& reader) {
 std::optional<HandOver> decode_hand_over(ByteView message) {
   ByteReader reader(message);
   std::optional<HandOver> hand_over;
-  switch (Said{reader.number<std::uint8_t>()}) {
-    case Said::kNew: {
+  switch (HandOverKind{reader.number<std::uint8_t>()}) {
+    case HandOverKind::kNew: {
       New news;
       if (!read_request(reader, news.name, news.request)) return std::nullopt;
       news.request.shape = reader.text();
@@ -339,16 +340,16 @@ std::optional<HandOver> decode_hand_over(ByteView message) {
       hand_over = std::move(news);
       break;
     }
-    case Said::kAgain:
+    case HandOverKind::kAgain:
       hand_over = Again{reader.number<std::uint32_t>()};
       break;
-    case Said::kJoin:
+    case HandOverKind::kJoin:
       hand_over = Join{};
       break;
-    case Said::kLeave:
+    case HandOverKind::kLeave:
       hand_over = Leave{};
       break;
-    case Said::kLinks:
+    case HandOverKind::kLinks:
       hand_over = read_links(reader);
       break;
   }

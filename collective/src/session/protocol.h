@@ -20,7 +20,7 @@ namespace muster::collective::session {
 
 /// The operation that a rank hands over.
 struct Request {
-  /// For all_gather and all_to_all without `count` and `shape`, which no rank knows alone. The
+  /// For all_gather and all_to_all without `count` and `shape`, which no rank has alone. The
   /// sequence is 0.
   Call call;
 
@@ -53,13 +53,13 @@ std::string to_string(const Request& request);
 std::string_view to_string(CallKind kind);
 
 /// A rank's name for messages ("rank 0 on host a") and its request.
-struct Wanted {
+struct RankRequest {
   std::string who;
   const Request& request;
 };
 
 /// The error of two ranks whose requests for `name` differ; `first` is the lower rank.
-Error mismatch(std::string_view name, const Wanted& first, const Wanted& second);
+Error mismatch(std::string_view name, const RankRequest& first, const RankRequest& second);
 
 // A name gets its id in the first record that contains it. From then on a rank that repeats its
 // request sends the id alone; if all ranks do, so does the record.

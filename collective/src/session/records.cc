@@ -112,7 +112,7 @@ void Engine::finish_items() {
       if (!channel_) known_.erase(known_.find(names_[i]->first));
     }
   }
-  tell_settled();
+  report_settled();
 }
 
 // Requires the lock of the table. After this call a waiting thread may return the operation.
@@ -129,7 +129,7 @@ void Engine::settle(Operation& operation, const Status& outcome) {
   if (before == Operation::kAwaited) to_wake_.push_back(&operation);
 }
 
-void Engine::tell_settled() {
+void Engine::report_settled() {
   for (Operation* const operation : to_wake_) futex_wake(operation->state, INT32_MAX);
   to_wake_.clear();
   for (const auto& [then, outcome] : std::exchange(to_call_, {})) then(outcome);
@@ -149,13 +149,13 @@ void Engine::forget(const Forget& forget) {
       known.id = 0;
       if (known.in_flight == nullptr) {
         known_.erase(known_.find(name.first));
-      } else if (known.said_by_id) {
-        known.said_by_id = false;
-        again.push_back(encode_new(name.first, known.said));
+      } else if (known.sent_by_id) {
+        known.sent_by_id = false;
+        again.push_back(encode_new(name.first, known.last_request));
       }
     }
   }
-  for (const Bytes& message : again) tell_coordinator(message, std::nullopt);
+  for (const Bytes& message : again) send_to_coordinator(message, std::nullopt);
 }
 
 void Engine::all_joined(int last) {
@@ -165,7 +165,7 @@ void Engine::all_joined(int last) {
     Operation* const operation = std::exchange(join_, nullptr);
     if (operation != nullptr) settle(*operation, {});
   }
-  tell_settled();
+  report_settled();
 }
 
 void Engine::end(const Error& why) {
@@ -183,7 +183,7 @@ void Engine::end(const Error& why) {
     for (auto& [name, known] : known_) fail(known.in_flight);
     fail(join_);
   }
-  tell_settled();
+  report_settled();
 }
 
 Error Engine::lost(int other) const {
@@ -242,7 +242,7 @@ void Engine::look_for_stragglers() {
   next_measurement_ = now + options_.slow_window;
   if (coordinator_ && is_first) next_measurement_ += options_.slow_window / 2;
   const LinkReport links = link_meter_.measure(base_.world, now);
-  if (!links.links.empty()) tell_coordinator(encode(links), std::nullopt);
+  if (!links.links.empty()) send_to_coordinator(encode(links), std::nullopt);
   if (!coordinator_) return;
   std::optional<Slowness> slowness;
   {
@@ -334,11 +334,11 @@ void Engine::serve() {
     if (stopping_) return;
     bool on_duty = duty_.try_lock();
     if (!on_duty) {
-      // The thread on duty may have looked for work for the last time: `wanted_` makes it look
+      // The thread on duty may have looked for work for the last time: `look_again_` makes it look
       // again.
       patient_ = false;
       until.reset();
-      wanted_.exchange(1);
+      look_again_.exchange(1);
       on_duty = duty_.try_lock();
       // The thread on duty looks for work, but only this thread begins and ends the watch. The ring
       // for that comes once, and may be the one that has just woken this thread.
@@ -346,7 +346,7 @@ void Engine::serve() {
     }
     if (on_duty) {
       const std::lock_guard duty(duty_, std::adopt_lock);
-      wanted_.exchange(0);
+      look_again_.exchange(0);
       bell().attend();
       while (!stopping_ && step()) {
       }
@@ -456,8 +456,8 @@ Engine::Duty Engine::try_duty() {
 
 // New work rings the bell from here on. Work that has come already, and work that rings no bell, is
 // left to the session's thread. That thread may have been woken and found the duty taken after this
-// thread looked; then this thread looks again. `wanted_` is reset only on duty, so the last thread
-// on duty always sees it.
+// thread looked; then this thread looks again. `look_again_` is reset only on duty, so the last
+// thread on duty always sees it.
 void Engine::go_off_duty() {
   while (true) {
     const bool patient = patient_.load();
@@ -468,8 +468,8 @@ void Engine::go_off_duty() {
       bell().ring();
       return;
     }
-    if (wanted_.fetch_or(0) == 0 || !duty_.try_lock()) return;
-    wanted_.exchange(0);
+    if (look_again_.fetch_or(0) == 0 || !duty_.try_lock()) return;
+    look_again_.exchange(0);
   }
 }
 

@@ -45,6 +45,7 @@ Session::~Session() {
 }
 Session::Session(Session&& other) noexcept = default;
 Session& Session::operator=(Session&& other) noexcept {
+  if (this == &other) return *this;
   // The destructor of `old` does nothing in a forked process.
   const Session old(std::exchange(engine_, std::move(other.engine_)));
   return *this;

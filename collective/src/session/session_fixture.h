@@ -24,10 +24,14 @@ class SessionTest : public ::testing::TestWithParam<Over> {
         return over.param == Over::kSharedMemory ? "SharedMemory" : "Messages";                   \
       })
 
-#define EXPECT_OK(status)                                \
-  do {                                                   \
-    const Status& checked = (status);                    \
-    EXPECT_TRUE(checked) << checked.error().to_string(); \
+/// A function, so that a reference to a part of a temporary stays valid until the check ends.
+inline void expect_ok(const Status& status) {
+  EXPECT_TRUE(status) << status.error().to_string();
+}
+#define EXPECT_OK(status)  \
+  do {                     \
+    SCOPED_TRACE(#status); \
+    expect_ok(status);     \
   } while (false)
 
 inline Ticket ticket_of(const Result<Ticket>& result) {

@@ -377,6 +377,14 @@ TEST_P(SessionTest, TunesItselfAndLogsItsTries) {
   EXPECT_TRUE(text.str().ends_with(",1\n")) << text.str();
 }
 
+TEST_P(SessionTest, CanBeMovedToItself) {
+  run(2, [](Session& session) {
+    Session& same = session;
+    session = std::move(same);
+    EXPECT_OK(session.wait(ticket_of(session.barrier("b"))));
+  });
+}
+
 TEST_P(SessionTest, StartsAndEndsManyTimes) {
   for (int round = 0; round < 30; ++round) {
     run(2, [&](Session& session) {

@@ -191,7 +191,7 @@ TEST(Stragglers, IgnoreLinksToRanksThatDoNotExist) {
   EXPECT_TRUE(stragglers.judge(kZero + seconds(10))->links.empty());
 }
 
-TEST(Stragglers, HearOfLinksFromTheCoordinator) {
+TEST(Stragglers, ReceiveLinksFromTheCoordinator) {
   Coordinator coordinator({"a", "b"}, 1000);
   coordinator.watch_for_stragglers(seconds(10));
   const Request barrier{.call = {.kind = CallKind::kBarrier}};

@@ -44,14 +44,19 @@ std::uint64_t aligned(std::uint64_t bytes, std::uint64_t to) {
 }  // namespace
 
 Arena::Arena(const SharedMemory& memory, std::uint64_t offset, std::uint64_t bytes)
-    : memory_(memory), set_aside_until_(offset) {
+    : memory_(memory), end_(offset + bytes), set_aside_until_(offset) {
   if (bytes > 0) free_.emplace(offset, bytes);
 }
 
 bool Arena::set_aside(std::uint64_t end) {
   if (end <= set_aside_until_) return true;
-  const std::uint64_t goal = std::min(aligned(end, kStep), memory_.bytes());
-  if (!memory_.reserve(set_aside_until_, goal - set_aside_until_)) return false;
+  const std::uint64_t goal = std::min(aligned(end, kStep), end_);
+  const std::uint64_t bytes = goal - set_aside_until_;
+  if (!memory_.reserve(set_aside_until_, bytes)) {
+    // The caller uses ordinary memory instead, and needs what was allocated before the shortage.
+    memory_.release(set_aside_until_, bytes);
+    return false;
+  }
   set_aside_until_ = goal;
   return true;
 }
@@ -59,14 +64,14 @@ bool Arena::set_aside(std::uint64_t end) {
 void* Arena::allocate(std::uint64_t bytes) {
   const std::scoped_lock lock(mutex_);
   if (bytes > memory_.bytes()) return nullptr;
-  const std::uint64_t wanted = aligned(std::max<std::uint64_t>(bytes, 1), kAlignment);
+  const std::uint64_t needed = aligned(std::max<std::uint64_t>(bytes, 1), kAlignment);
   const auto room =
-      std::ranges::find_if(free_, [&](const auto& free) { return free.second >= wanted; });
-  if (room == free_.end() || !set_aside(room->first + wanted)) return nullptr;
+      std::ranges::find_if(free_, [&](const auto& free) { return free.second >= needed; });
+  if (room == free_.end() || !set_aside(room->first + needed)) return nullptr;
   const auto [offset, available] = *room;
   free_.erase(room);
-  if (available > wanted) free_.emplace(offset + wanted, available - wanted);
-  used_.emplace(offset, wanted);
+  if (available > needed) free_.emplace(offset + needed, available - needed);
+  used_.emplace(offset, needed);
   return memory_.base() + offset;
 }
 

@@ -131,6 +131,7 @@ class Arena {
   std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> free_;  // offset -> bytes
   std::map<std::uint64_t, std::uint64_t> used_;
+  std::uint64_t end_;  // of the arena
   std::uint64_t set_aside_until_;
 };
 

@@ -96,7 +96,8 @@ bool Waiter::sleep_until(Board& theirs, const std::atomic<std::uint64_t>& signal
     }
     if (naps >= kNapsBeforeWatch && monitor_ != nullptr) {
       if (!watch) watch.emplace(*monitor_, text_of(call_));
-      // The monitor detects a rank that has made fewer calls, but messages are not counted.
+      // The monitor only detects a rank that has made fewer calls, and does so later. Messages are
+      // not counted as calls.
       left = has_left_(theirs, call_);
       if (left) continue;
     }

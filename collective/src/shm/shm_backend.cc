@@ -102,9 +102,9 @@ Stores ShmBackend::stores_for(std::uint64_t bytes) const {
   return far_ && bytes >= kLargeCall && !waiter_.crowded() ? Stores::kStreaming : Stores::kCached;
 }
 
-// Called at the end of each staged call, when all ranks have entered it and know that it was
+// Called at the end of each staged call, when all ranks have entered it and seen that it was
 // staged: so all ranks count alike, and measure after the same call. Before an all-reduce a rank
-// whose buffers are not in the arena cannot know whether the others enter the call first.
+// whose buffers are not in the arena cannot see whether the others enter the call first.
 bool ShmBackend::measure_again(std::uint64_t bytes) {
   if (bytes < kLargeCall || waiter_.crowded()) return true;
   return ++large_calls_ % kProbeEvery != 0 || measure_distance(kProbe);
@@ -168,12 +168,14 @@ std::optional<Error> ShmBackend::has_left(const Board& theirs, const Call* call)
       static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&theirs) - boards);
   const auto place = offset / kBoardBytes;
   const int rank = host_.ranks[place];
-  if (host_.monitor == nullptr || !host_.monitor->has_said_goodbye(rank)) return std::nullopt;
+  if (host_.monitor == nullptr || !host_.monitor->has_sent_goodbye(rank)) return std::nullopt;
+  const bool is_message = call != nullptr && call->kind == CallKind::kSend;
   return Error{ErrorCode::kPeerLost,
                name_of(static_cast<int>(place)) + " has left, but " + name_of(host_.self) +
                    " still waits for it in " + text_of(call),
-               "a rank must not leave before it has sent and received all messages", rank,
-               host_.names[place]};
+               is_message ? "a rank must not leave before it has sent and received all messages"
+                          : "every rank must make the same number of calls",
+               rank, host_.names[place]};
 }
 
 Status ShmBackend::fail(Error error) {

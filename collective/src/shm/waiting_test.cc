@@ -49,6 +49,46 @@ Error failure_of_waiting(const std::function<Status(ShmBackend&)>& wait) {
   return outcome ? Error{} : outcome.error();
 }
 
+// Rank 0 waits for rank 1, which leaves after the first call. Returns rank 0's error. The monitor
+// has counted no call, so it is the backend that ends the wait.
+Error failure_of_waiting_for_the_departed(const std::function<Status(ShmBackend&)>& wait) {
+  std::vector<std::unique_ptr<Monitor>> monitors = two_monitors();
+  Status outcome;
+  on_host(
+      2,
+      [&](ShmBackend& host, int rank) {
+        ASSERT_TRUE(host.barrier({.kind = CallKind::kBarrier, .sequence = 1}));
+        if (rank == 0) {
+          outcome = wait(host);
+        } else {
+          monitors[1].reset();
+        }
+      },
+      0, monitors);
+  EXPECT_FALSE(outcome) << "the call succeeded";
+  return outcome ? Error{} : outcome.error();
+}
+
+TEST(ShmWaiting, ForACallOfARankThatHasLeftAdvisesTheSameNumberOfCalls) {
+  const Error error = failure_of_waiting_for_the_departed(
+      [](ShmBackend& host) { return host.barrier({.kind = CallKind::kBarrier, .sequence = 2}); });
+  EXPECT_EQ(error.message,
+            "rank 1 on host here has left, but rank 0 on host here still waits for it in call 2 "
+            "(barrier)");
+  EXPECT_EQ(error.advice, "every rank must make the same number of calls");
+}
+
+TEST(ShmWaiting, ForAMessageOfARankThatHasLeftAdvisesToExchangeAllMessages) {
+  const Error error = failure_of_waiting_for_the_departed([](ShmBackend& host) {
+    std::array<std::byte, 8> data = {};
+    return host.receive(data.data(), data.size(), 1);
+  });
+  EXPECT_EQ(error.message,
+            "rank 1 on host here has left, but rank 0 on host here still waits for it in call 1 "
+            "(send of 8 bytes to rank 0)");
+  EXPECT_EQ(error.advice, "a rank must not leave before it has sent and received all messages");
+}
+
 TEST(ShmWaiting, NamesTheCall) {
   const Error error = failure_of_waiting([](ShmBackend& host) {
     const Call second{.kind = CallKind::kBroadcast, .root = 1, .count = 8, .sequence = 2};

@@ -188,8 +188,8 @@ Result<Costs> probe(const Mesh& mesh, Scratch& scratch) {
   static_assert(sizeof costs <= kMuch);
   std::memcpy(rig.out.data(), &costs, sizeof costs);
   const Place place = {mesh.rank(), mesh.size()};
-  if (Status told = rig.run(plan_broadcast_tree(place, sizeof costs, 0), sizeof costs); !told) {
-    return told.error();
+  if (Status shared = rig.run(plan_broadcast_tree(place, sizeof costs, 0), sizeof costs); !shared) {
+    return shared.error();
   }
   std::memcpy(&costs, rig.out.data(), sizeof costs);
   return costs;

@@ -46,8 +46,8 @@ std::uint64_t whole_lines(std::uint64_t bytes) {
 
 std::uint64_t window_of(const Dialogue& dialogue, std::size_t streams, std::size_t dialogues) {
   const std::uint64_t share = std::max(kSmallestWindow, whole_lines(kWindows / dialogues));
-  const std::uint64_t wanted = kChunkBytes * std::max<std::uint64_t>(2, streams);
-  return std::min({whole_lines(dialogue.staged_bytes), share, wanted});
+  const std::uint64_t chunk_bytes = kChunkBytes * std::max<std::uint64_t>(2, streams);
+  return std::min({whole_lines(dialogue.staged_bytes), share, chunk_bytes});
 }
 
 }  // namespace
@@ -318,11 +318,11 @@ void Exchange::look(int timeout_ms) {
   entries_.assign(1, {mesh_.monitor().failure_descriptor(), POLLIN, 0});
   for (const Port& port : ports_) {
     Lane& lane = lanes_[port.lane];
-    const bool wants_to_send =
+    const bool has_to_send =
         !lane.sender.done() && lane.sender.ready(port.stream, memories_, tracks_).count() > 0;
-    const bool wants_to_receive =
+    const bool has_room =
         !lane.receiver.done() && lane.receiver.room(port.stream, memories_).count() > 0;
-    const int events = (wants_to_send ? POLLOUT : 0) | (wants_to_receive ? POLLIN : 0);
+    const int events = (has_to_send ? POLLOUT : 0) | (has_room ? POLLIN : 0);
     entries_.push_back({events != 0 ? port.fd : -1, static_cast<short>(events), 0});
   }
   if (::poll(entries_.data(), entries_.size(), timeout_ms) < 0) return;

@@ -32,7 +32,7 @@ std::vector<int> everyone_in(const World& world) {
 
 CallComparison::CallComparison(World& world) : world_(world) {
   world_.monitor->handle(Topic::kCall,
-                         [this](int from, const Bytes& payload) { hear(from, payload); });
+                         [this](int from, const Bytes& payload) { receive(from, payload); });
 }
 
 CallComparison::~CallComparison() {
@@ -40,19 +40,19 @@ CallComparison::~CallComparison() {
 }
 
 void CallComparison::enter(const Call& call) {
-  std::vector<Heard> heard;
+  std::vector<RemoteCall> remote_calls;
   {
     const std::lock_guard lock(mutex_);
     current_ = call.sequence;
     calls_[call.sequence % kRemembered] = call;
     if (early_.empty()) return;
-    const auto later = [&](const Heard& one) { return one.call.sequence > current_; };
+    const auto later = [&](const RemoteCall& one) { return one.call.sequence > current_; };
     const auto due = std::ranges::partition(early_, later);
-    heard.assign(due.begin(), due.end());
+    remote_calls.assign(due.begin(), due.end());
     early_.erase(due.begin(), due.end());
   }
-  for (const Heard& one : heard) compare(call, one);
-  if (!heard.empty() && !world_.monitor->is_complete()) send(call.sequence);
+  for (const RemoteCall& one : remote_calls) compare(call, one);
+  if (!remote_calls.empty() && !world_.monitor->is_complete()) send(call.sequence);
 }
 
 void CallComparison::ask() {
@@ -77,7 +77,7 @@ void CallComparison::send(std::uint64_t sequence) {
   world_.monitor->send_to_neighbours(Topic::kCall, {header.begin(), header.end()});
 }
 
-void CallComparison::hear(int from, const Bytes& payload) {
+void CallComparison::receive(int from, const Bytes& payload) {
   CallHeader header;
   if (payload.size() != header.size()) return;
   std::ranges::copy(payload, header.begin());
@@ -94,11 +94,11 @@ void CallComparison::hear(int from, const Bytes& payload) {
   if (!world_.monitor->is_complete()) send(call->sequence);
 }
 
-void CallComparison::compare(const Call& mine, const Heard& heard) {
-  if (mine.sequence != heard.call.sequence || encode(mine) == encode(heard.call)) return;
+void CallComparison::compare(const Call& mine, const RemoteCall& remote) {
+  if (mine.sequence != remote.call.sequence || encode(mine) == encode(remote.call)) return;
   const auto host_of = [this](int rank) { return world_.hosts[static_cast<std::size_t>(rank)]; };
   world_.monitor->fail(mismatch({world_.rank, host_of(world_.rank), mine},
-                                {heard.from, host_of(heard.from), heard.call}));
+                                {remote.from, host_of(remote.from), remote.call}));
 }
 
 }  // namespace muster::collective::tcp

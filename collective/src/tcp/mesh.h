@@ -80,22 +80,22 @@ class CallComparison {
   void ask();
 
  private:
-  struct Heard {
+  struct RemoteCall {
     int from;
     Call call;
   };
   static constexpr std::size_t kRemembered = 64;  // calls: other ranks are hardly further behind
 
-  void hear(int from, const Bytes& payload);
+  void receive(int from, const Bytes& payload);
   void send(std::uint64_t sequence);
-  void compare(const Call& mine, const Heard& heard);
+  void compare(const Call& mine, const RemoteCall& remote);
 
   World& world_;
   std::mutex mutex_;
   std::array<Call, kRemembered> calls_ = {};  // call n at n modulo the length
   std::uint64_t current_ = 0;
   std::uint64_t asked_ = 0;
-  std::vector<Heard> early_ = {};  // of calls that this rank has not made yet
+  std::vector<RemoteCall> early_ = {};  // of calls that this rank has not made yet
 };
 
 }  // namespace muster::collective::tcp

@@ -364,17 +364,17 @@ Program plan_all_to_all(Place place, std::span<const std::uint64_t> sent,
 // passes on.
 Program plan_barrier(Place place) {
   Program program;
-  std::vector<Track> heard;
+  std::vector<Track> arrived;
   for (int distance = 1; distance < place.size; distance *= 2) {
     const int to = (place.rank + distance) % place.size;
     const int from = (place.rank + place.size - distance) % place.size;
-    const std::uint64_t bytes = std::max<std::uint64_t>(1, heard.size());
+    const std::uint64_t bytes = std::max<std::uint64_t>(1, arrived.size());
     for (std::uint64_t i = 0; i < bytes; ++i) {
-      program.send(to, {Space::kSpare, 0, 1}, {heard.empty() ? kReady : heard[i]});
+      program.send(to, {Space::kSpare, 0, 1}, {arrived.empty() ? kReady : arrived[i]});
     }
     Track last = kReady;
     for (std::uint64_t i = 0; i < bytes; ++i) last = program.store(from, {Space::kSpare, 0, 1});
-    heard.push_back(last);
+    arrived.push_back(last);
   }
   program.spare_bytes = 1;
   return program;

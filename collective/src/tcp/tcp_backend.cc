@@ -78,9 +78,9 @@ std::vector<Candidate> TcpBackend::candidates(DataType type, bool scales_inputs,
   std::vector<Candidate> found =
       rank_algorithms(party, bytes, costs_, rounds_once || scales_inputs);
   if (!forced_) return found;
-  Algorithm wanted = *forced_;
-  if (rounds_once && wanted != Algorithm::kExchange) wanted = Algorithm::kDirect;
-  return {{wanted, predict(wanted, party, bytes, costs_)}};
+  Algorithm algorithm = *forced_;
+  if (rounds_once && algorithm != Algorithm::kExchange) algorithm = Algorithm::kDirect;
+  return {{algorithm, predict(algorithm, party, bytes, costs_)}};
 }
 
 Status TcpBackend::all_reduce(const Call& call, Pieces pieces) {

@@ -125,7 +125,8 @@ Result<std::unique_ptr<World>> join_group(World& parent, std::span<const int> ra
   options.size = static_cast<int>(ranks.size());
   options.listener = -1;
   options.rendezvous_file.clear();
-  if (parent.has_default_arena) {
+  const bool is_part = ranks.size() < static_cast<std::size_t>(parent.size);
+  if (parent.has_default_arena && is_part) {
     options.arena_bytes = std::min(options.arena_bytes.value_or(0), kMostOfGroupArena);
   }
   if (*options.size == 1) return join(options, memory_bytes);
@@ -139,6 +140,8 @@ Result<std::unique_ptr<World>> join_group(World& parent, std::span<const int> ra
   if (!world && fails_with_its_world(world.error(), *parent.monitor)) {
     return parent.monitor->failure();
   }
+  // For groups that are made from this group.
+  if (world) (*world)->has_default_arena = parent.has_default_arena;
   return world;
 }
 

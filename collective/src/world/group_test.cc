@@ -36,17 +36,25 @@ TEST(Group, NumbersItsRanksInTheOrderOfTheList) {
   }
 }
 
-TEST(Group, HasASmallArenaUnlessTheSizeOfArenasIsSet) {
-  spawn_worlds(2, Placement::one_host(), [](World& world) {
-    constexpr std::array kBoth = {0, 1};
+TEST(Group, OfSomeRanksHasASmallArenaUnlessTheSizeOfArenasIsSet) {
+  spawn_worlds(3, Placement::one_host(), [](World& world) {
+    constexpr std::array kTwo = {0, 1};
+    constexpr std::array kAll = {0, 1, 2};
     constexpr std::uint64_t kLarge = std::uint64_t{5} << 30;
+    const auto memory = [](int, std::uint64_t) -> std::uint64_t { return 4096; };
     for (const bool is_default : {true, false}) {
+      const std::uint64_t small = is_default ? kMostOfGroupArena : kLarge;
       world.options.arena_bytes = kLarge;
       world.has_default_arena = is_default;
-      const auto group =
-          join_group(world, kBoth, [](int, std::uint64_t) -> std::uint64_t { return 4096; });
-      ASSERT_TRUE(group) << group.error().to_string();
-      EXPECT_EQ((*group)->options.arena_bytes, is_default ? kMostOfGroupArena : kLarge);
+      const auto all = join_group(world, kAll, memory);
+      ASSERT_TRUE(all) << all.error().to_string();
+      EXPECT_EQ((*all)->options.arena_bytes, kLarge);
+      if (world.rank == 2) continue;
+      for (World* parent : {&world, all->get()}) {
+        const auto two = join_group(*parent, kTwo, memory);
+        ASSERT_TRUE(two) << two.error().to_string();
+        EXPECT_EQ((*two)->options.arena_bytes, small);
+      }
     }
   });
 }

@@ -146,7 +146,7 @@ TEST(Join, NamesTheMissingRanks) {
   EXPECT_TRUE(errors[1] == expected || errors[1].starts_with("rank 0 still waited")) << errors[1];
 }
 
-// The other side of rank 1's connection is the test, which knows when rank 1 has introduced itself.
+// The other side of rank 1's connection is the test, which sees when rank 1 has introduced itself.
 TEST(Join, EndsWhenItIsCancelledWhileItWaitsForOtherRanks) {
   std::vector<Options> world = world_of(3, std::chrono::minutes(10));
   std::vector<Descriptor> listeners;

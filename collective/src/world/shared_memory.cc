@@ -59,13 +59,28 @@ Result<SharedMemory> SharedMemory::map(Descriptor file) {
   return memory;
 }
 
+// If a signal interrupts fallocate(), older kernels free all that the call has allocated. A program
+// with a timer that sends signals would start again and again, so the range is allocated in steps.
+// If a step fails, the memory of the steps before it remains allocated: in some ranges, other ranks
+// already use a part.
 Status SharedMemory::reserve(std::uint64_t offset, std::uint64_t bytes) const {
-  int failed = 0;
-  do {
-    failed = ::fallocate(file_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
-  } while (failed != 0 && errno == EINTR);
-  if (failed == 0) return {};
-  return system_error("cannot reserve " + std::to_string(bytes) + " bytes of shared memory", errno);
+  constexpr std::uint64_t kMostAtOnce = std::uint64_t{4} << 20;
+  const std::uint64_t end = offset + bytes;
+  while (offset < end) {
+    const std::uint64_t step = std::min(end - offset, kMostAtOnce);
+    if (::fallocate(file_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(step)) == 0) {
+      offset += step;
+    } else if (errno != EINTR) {
+      return system_error("cannot reserve " + std::to_string(bytes) + " bytes of shared memory",
+                          errno);
+    }
+  }
+  return {};
+}
+
+void SharedMemory::release(std::uint64_t offset, std::uint64_t bytes) const {
+  static_cast<void>(::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                static_cast<off_t>(offset), static_cast<off_t>(bytes)));
 }
 
 std::string find_host_id() {
@@ -88,16 +103,19 @@ std::uint64_t default_arena_bytes(int size) {
   constexpr std::uint64_t kMost = std::uint64_t{64} << 30;
   // A process has 128 TiB of address space, for all of its worlds.
   constexpr std::uint64_t kMostTogether = std::uint64_t{16} << 40;
+  // The arenas of other hosts need no address space here. The number of ranks on this host is
+  // unknown before the ranks meet, but a host rarely has more than this.
+  constexpr int kMostOnHost = 1024;
   const auto pages = static_cast<std::uint64_t>(std::max(::sysconf(_SC_PHYS_PAGES), 0L));
   const auto page = static_cast<std::uint64_t>(std::max(::sysconf(_SC_PAGESIZE), 0L));
-  std::uint64_t bytes =
-      std::min({kMost, pages * page / 2, kMostTogether / static_cast<unsigned>(size)});
+  const auto sharers = static_cast<unsigned>(std::min(size, kMostOnHost));
+  std::uint64_t bytes = std::min({kMost, pages * page / 2, kMostTogether / sharers});
   // Each rank maps the arenas of all ranks, which count against its limit of address space (`ulimit
   // -v`), of which other allocations need a part; and all arenas are one file (`ulimit -f`).
   for (const auto resource : {RLIMIT_AS, RLIMIT_FSIZE}) {
     rlimit limit = {};
     if (::getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-      bytes = std::min<std::uint64_t>(bytes, limit.rlim_cur / 4 / static_cast<unsigned>(size));
+      bytes = std::min<std::uint64_t>(bytes, limit.rlim_cur / 4 / sharers);
     }
   }
   return bytes;

@@ -33,8 +33,11 @@ class SharedMemory {
 
   /// Allocates memory for the range, so that a later write cannot fail.
   ///
-  /// Errors: kSystem, if there is not enough memory.
+  /// Errors: kSystem, if there is not enough memory; a part of the range may then be allocated.
   Status reserve(std::uint64_t offset, std::uint64_t bytes) const;
+
+  /// Frees the memory of a range that no rank uses.
+  void release(std::uint64_t offset, std::uint64_t bytes) const;
 
  private:
   Descriptor file_;
@@ -46,12 +49,13 @@ class SharedMemory {
 /// namespace and for one user, and can therefore pass memory to each other over an abstract socket.
 std::string find_host_id();
 
-/// Half of the system's memory, at most 64 GiB, at most 16 TiB together for a world of `size` ranks
-/// on one host, and at most what this process may map for it.
+/// Half of the system's memory, at most 64 GiB, at most 16 TiB for all ranks of a world of `size`
+/// ranks together (with more than 1,024 ranks: 16 GiB for each), and at most what this process may
+/// map for them.
 std::uint64_t default_arena_bytes(int size);
 
-/// The default of a group is smaller: a process may be in many groups, and tensors that all groups
-/// reduce in place lie in the arena of the world.
+/// The default of a group of some of the ranks is smaller: a process may be in many such groups. A
+/// group of all ranks has the default of its world: the Python modules use it for process set 0.
 inline constexpr std::uint64_t kMostOfGroupArena = std::uint64_t{4} << 30;
 
 /// The host name of the system.

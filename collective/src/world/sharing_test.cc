@@ -53,7 +53,7 @@ TEST(Sharing, ThatIsImpossibleIsReplacedByStreams) {
       testing::kPatience, impossible_memory);
 }
 
-TEST(Sharing, ThatTheTransportDoesNotWantIsNoObstacle) {
+TEST(Sharing, ThatTheTransportDoesNotNeedIsNoObstacle) {
   std::vector<Options> options = testing::world_of(2);
   options[0].transport = "tcp";
   testing::join_all(options, [](World& world) { EXPECT_EQ(world.unshared, ""); });

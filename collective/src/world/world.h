@@ -50,7 +50,7 @@ struct World {
   int rank = 0;
   int size = 1;
   Options options;                 // complete
-  bool has_default_arena = false;  // options.arena_bytes was not set
+  bool has_default_arena = false;  // the user has not set the size of arenas
   std::vector<std::string> hosts;  // by rank: the name of its host, for messages
   Topology topology;
 

@@ -232,8 +232,8 @@ Result<Connection::InitialValues> Connection::declare(
 
 Result<std::uint64_t> Connection::pull(std::span<const NamedTensor> tensors,
                                        std::vector<std::span<float>> into) {
-  std::size_t wanted = 0;
-  for (const auto piece : into) wanted += piece.size_bytes();
+  std::size_t expected = 0;
+  for (const auto piece : into) expected += piece.size_bytes();
   v1::PullRequest request;
   request.set_session(session_);
   request.set_step(clock_);
@@ -251,7 +251,7 @@ Result<std::uint64_t> Connection::pull(std::span<const NamedTensor> tensors,
   if (understood) {
     const Status done = ended(stream->Finish());
     if (!done) return done.error();
-    if (filler.filled() == wanted) return head.head().pushes();
+    if (filler.filled() == expected) return head.head().pushes();
   } else {
     call.context.TryCancel();
     stream->Finish();

@@ -36,12 +36,12 @@ grpc::Status Lease::open(grpc::Channel& channel, int worker, v1::JoinResponse& w
   is_open_ = true;
   v1::JoinRequest hello;
   hello.set_worker(static_cast<std::uint32_t>(worker));
-  if (wait_for(start_) && say(hello)) {
-    stream_->Read(&heard_, read_.begin());
+  if (wait_for(start_) && write(hello)) {
+    stream_->Read(&response_, read_.begin());
     if (wait_for(read_)) {
-      welcome = heard_;
+      welcome = response_;
       // The server sends nothing else: this read ends with the stream.
-      stream_->Read(&heard_, read_.begin());
+      stream_->Read(&response_, read_.begin());
       return grpc::Status::OK;
     }
   }
@@ -75,22 +75,22 @@ std::optional<grpc::Status> Lease::ended_within(std::chrono::milliseconds time) 
 bool Lease::leave() {
   v1::JoinRequest goodbye;
   goodbye.set_goodbye(true);
-  bool heard = is_open_ && say(goodbye);
-  if (heard) {
+  bool sent = is_open_ && write(goodbye);
+  if (sent) {
     stream_->WritesDone(write_.begin());
-    heard = wait_for(write_);
+    sent = wait_for(write_);
   }
   if (is_open_) end();
-  return heard;
+  return sent;
 }
 
-bool Lease::say(const v1::JoinRequest& message) {
+bool Lease::write(const v1::JoinRequest& message) {
   stream_->Write(message, write_.begin());
   return wait_for(write_);
 }
 
 grpc::Status Lease::end() {
-  while (wait_for(read_)) stream_->Read(&heard_, read_.begin());
+  while (wait_for(read_)) stream_->Read(&response_, read_.begin());
   grpc::Status status;
   stream_->Finish(&status, end_.begin());
   wait_for(end_);

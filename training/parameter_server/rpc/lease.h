@@ -112,12 +112,12 @@ class Lease {
   void finish_next();
   void finish(void* operation, bool succeeded);
   bool wait_for(const Operation& operation);
-  bool say(const v1::JoinRequest& message);
+  bool write(const v1::JoinRequest& message);
   grpc::Status end();
 
   grpc::CompletionQueue queue_;
   Operation start_, write_, read_, end_;
-  v1::JoinResponse heard_;
+  v1::JoinResponse response_;
   bool is_open_ = false;
 
   std::mutex mutex_;  // guards the members that other threads use

@@ -70,7 +70,8 @@ struct Options {
 
   /// The address space of each rank for allocate_shared(); it occupies memory only where it is
   /// used. All ranks of a host use the lowest value. Unset: half of the host's memory, at most 64
-  /// GiB, at most 16 TiB for all ranks of the world together, and in a group at most 4 GiB.
+  /// GiB, at most 16 TiB for all ranks of the world together (in a world of more than 1,024 ranks:
+  /// 16 GiB for each), and in a group of some of the ranks at most 4 GiB.
   /// MUSTER_COLLECTIVE_ARENA_BYTES.
   std::optional<std::uint64_t> arena_bytes = {};
 
