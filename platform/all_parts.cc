@@ -27,18 +27,19 @@ Result<std::function<void(bool)>> make_role_sign(base::EventLoop& loop) {
 }
 
 Result<cli::ForeignJobs> read_foreign(const std::vector<config::YamlValue>& documents,
-                                      const std::string& source, const cli::ForeignWish& wish) {
+                                      const std::string& source,
+                                      const cli::ForeignOptions& options) {
   namespace kubernetes = dialects::kubernetes;
   base::SystemRandom random;
   MUSTER_TRY(kubernetes::Translation translation,
              kubernetes::translate(documents, source,
-                                   {.defaults = wish.defaults,
-                                    .name = wish.name,
-                                    .settings = wish.settings,
-                                    .flags = wish.flags,
+                                   {.defaults = options.defaults,
+                                    .name = options.name,
+                                    .settings = options.settings,
+                                    .flags = options.flags,
                                     .random = random,
-                                    .on_kubernetes = wish.on_kubernetes,
-                                    .is_root = wish.is_root}));
+                                    .on_kubernetes = options.on_kubernetes,
+                                    .is_root = options.is_root}));
   cli::ForeignJobs jobs{.jobs = {}, .warnings = std::move(translation.warnings)};
   for (kubernetes::TranslatedJob& job : translation.jobs) {
     jobs.jobs.push_back({.spec = std::move(job.spec),

@@ -54,7 +54,7 @@ Result<muster::service::OpenedStore> open_store(const std::string& place,
   return muster::service::OpenedStore{.store = std::move(store), .leadership = leadership};
 }
 
-int tell(const Error& error) {
+int report(const Error& error) {
   std::cerr << "muster: " << error.to_string() << "\n";
   return error.code == ErrorCode::kInvalid ? 2 : 1;
 }
@@ -63,7 +63,7 @@ int tell(const Error& error) {
 /// opened. On a full disk, the log could not report it.
 void report_to_starter(int fd, std::string_view word) {
   if (fd < 0) return;
-  [[maybe_unused]] const auto told = muster::base::write_all(fd, word);
+  [[maybe_unused]] const auto written = muster::base::write_all(fd, word);
   ::close(fd);
 }
 
@@ -114,7 +114,7 @@ int serve(const ServeOptions& options, const muster::config::ReadAgain& read_aga
   }
   const Result<void> served = muster::service::serve(options, read_again, makers);
   if (served) return 0;
-  const int code = tell(served.error());
+  const int code = report(served.error());
   report_to_starter(starter, muster::cli::server_refusal(served.error()));
   return code;
 }
@@ -182,20 +182,20 @@ Result<StoreReport> set_record_aside(const ServeOptions& options, const std::str
   return report_of(check);
 }
 
-muster::job::Diagnosis examine_one(const std::string& name, const muster::cli::DoctorWish& wish) {
+muster::job::Diagnosis examine_one(const std::string& name, const muster::cli::DoctorInput& input) {
   using muster::job::Finding;
-  if (const auto* const engine = engine_named(name)) return engine->examine(wish);
+  if (const auto* const engine = engine_named(name)) return engine->examine(input);
   const Error error = left_out("the " + name + " engine");
   return {.engine = name,
           .findings = {{"this program", Finding::Verdict::kFails, error.what, error.advice}}};
 }
 
 /// Concurrently, because each check mostly waits for other programs.
-std::vector<muster::job::Diagnosis> examine(const muster::cli::DoctorWish& wish) {
-  std::vector<muster::job::Diagnosis> found(wish.engines.size());
+std::vector<muster::job::Diagnosis> examine(const muster::cli::DoctorInput& input) {
+  std::vector<muster::job::Diagnosis> found(input.engines.size());
   std::vector<std::thread> looking;
-  for (size_t i = 0; i < wish.engines.size(); ++i) {
-    looking.emplace_back([&, i] { found[i] = examine_one(wish.engines[i], wish); });
+  for (size_t i = 0; i < input.engines.size(); ++i) {
+    looking.emplace_back([&, i] { found[i] = examine_one(input.engines[i], input); });
   }
   for (std::thread& each : looking) each.join();
   return found;
@@ -203,10 +203,10 @@ std::vector<muster::job::Diagnosis> examine(const muster::cli::DoctorWish& wish)
 
 Result<muster::cli::ForeignJobs> read_foreign(
     const std::vector<muster::config::YamlValue>& documents, const std::string& source,
-    const muster::cli::ForeignWish& wish) {
+    const muster::cli::ForeignOptions& options) {
   const auto read = muster::parts().read_foreign;
   if (read == nullptr) return left_out("job files of Kubernetes");
-  return read(documents, source, wish);
+  return read(documents, source, options);
 }
 
 /// The command lines of other products are this program under other names: the program's name becomes
@@ -232,7 +232,7 @@ int run(std::vector<std::string> words, const muster::cli::Hooks& hooks) {
   for (const muster::DialectPart& dialect : muster::parts().dialects) {
     if (dialect.name == name) return dialect.run(words, hooks);
   }
-  return tell(left_out("the commands of " + name));
+  return report(left_out("the commands of " + name));
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ Result<std::unique_ptr<engine::Engine>> make_process_engine(
   }
   how.own_networks = !options.listen.empty() && options.task_network == TaskNetwork::kOwn;
   if (how.own_networks && options.task_internet) {
-    MUSTER_TRY(how.way_out, way_out_options(options, jobs_folder));
+    MUSTER_TRY(how.egress, egress_options(options, jobs_folder));
   }
   how.holds_claims = true;
   how.limits = task_limits(options);
@@ -137,23 +137,23 @@ Result<std::unique_ptr<engine::Engine>> make_process_engine(
   return std::make_unique<engine::ProcessEngine>(loop, std::move(how));
 }
 
-job::Diagnosis examine_process_engine(const cli::DoctorWish& wish) {
-  std::optional<Result<engine::WayOutOptions>> way_out;
-  if (wish.options.task_internet) way_out = way_out_options(wish.options, wish.jobs_folder);
+job::Diagnosis examine_process_engine(const cli::DoctorInput& input) {
+  std::optional<Result<engine::EgressOptions>> egress;
+  if (input.options.task_internet) egress = egress_options(input.options, input.jobs_folder);
   return engine::doctor::diagnose(engine::doctor::look_at_process(
       {.environment = base::current_environment(),
        .programs = shim_path().parent_path(),
-       .declared_gpus = wish.options.declared_gpus,
-       .is_team = !wish.options.listen.empty(),
-       .shares_network = wish.options.task_network == TaskNetwork::kShared,
-       .trusts_projects = wish.options.trust_each_other,
-       .way_out = std::move(way_out),
-       .accounts = account_source(wish.options)}));
+       .declared_gpus = input.options.declared_gpus,
+       .is_team = !input.options.listen.empty(),
+       .shares_network = input.options.task_network == TaskNetwork::kShared,
+       .trusts_projects = input.options.trust_each_other,
+       .egress = std::move(egress),
+       .accounts = account_source(input.options)}));
 }
 
-Result<engine::WayOutOptions> way_out_options(const ServeOptions& options,
-                                              const std::filesystem::path& jobs_folder) {
-  engine::WayOutOptions how{.jobs_folder = jobs_folder.string(),
+Result<engine::EgressOptions> egress_options(const ServeOptions& options,
+                                             const std::filesystem::path& jobs_folder) {
+  engine::EgressOptions how{.jobs_folder = jobs_folder.string(),
                             .nameservers = options.task_nameservers};
   MUSTER_TRY(how.range, engine::read_network(options.task_internet_range));
   for (const std::string& text : options.task_internet_refused) {

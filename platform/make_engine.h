@@ -16,7 +16,7 @@
 #include "config/serve_options.h"
 #include "engine/engine.h"
 #include "engine/process/accounts.h"
-#include "engine/process/way_out.h"
+#include "engine/process/egress.h"
 
 namespace muster {
 
@@ -37,7 +37,7 @@ base::Result<std::unique_ptr<engine::Engine>> make_process_engine(
     base::EventLoop& loop, const std::filesystem::path& jobs_folder,
     const config::ServeOptions& options);
 
-job::Diagnosis examine_process_engine(const cli::DoctorWish& wish);
+job::Diagnosis examine_process_engine(const cli::DoctorInput& input);
 
 /// The source of the ids of a shared server's users. Tests the source, which takes some
 /// milliseconds.
@@ -48,8 +48,8 @@ base::Result<engine::AccountSource> account_source(const config::ServeOptions& o
 /// The options of the Internet access of jobs' networks.
 ///
 /// kInvalid: an address or a network of the options cannot be read.
-base::Result<engine::WayOutOptions> way_out_options(const config::ServeOptions& options,
-                                                    const std::filesystem::path& jobs_folder);
+base::Result<engine::EgressOptions> egress_options(const config::ServeOptions& options,
+                                                   const std::filesystem::path& jobs_folder);
 
 // The settings of all engines.
 

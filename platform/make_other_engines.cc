@@ -203,22 +203,22 @@ Result<std::unique_ptr<engine::Engine>> make_kubernetes_engine(
   return std::unique_ptr<engine::Engine>(std::move(engine));
 }
 
-job::Diagnosis examine_container_engine(const cli::DoctorWish& wish) {
-  return engine::doctor::diagnose(
-      engine::doctor::look_at_containers(container_hosts(wish.options), shim_path().parent_path()));
+job::Diagnosis examine_container_engine(const cli::DoctorInput& input) {
+  return engine::doctor::diagnose(engine::doctor::look_at_containers(container_hosts(input.options),
+                                                                     shim_path().parent_path()));
 }
 
-job::Diagnosis examine_slurm_engine(const cli::DoctorWish& wish) {
+job::Diagnosis examine_slurm_engine(const cli::DoctorInput& input) {
   return engine::doctor::diagnose(
-      engine::doctor::look_at_slurm({.options = slurm_options(wish.options),
+      engine::doctor::look_at_slurm({.options = slurm_options(input.options),
                                      .environment = base::current_environment(),
-                                     .jobs_folder = wish.jobs_folder,
-                                     .server_runs = wish.server_runs}));
+                                     .jobs_folder = input.jobs_folder,
+                                     .server_runs = input.server_runs}));
 }
 
-job::Diagnosis examine_kubernetes_engine(const cli::DoctorWish& wish) {
+job::Diagnosis examine_kubernetes_engine(const cli::DoctorInput& input) {
   return engine::doctor::diagnose(
-      engine::doctor::look_at_kubernetes(kubernetes_options(wish.options)));
+      engine::doctor::look_at_kubernetes(kubernetes_options(input.options)));
 }
 
 }  // namespace muster

@@ -24,8 +24,8 @@ base::Result<std::unique_ptr<engine::Engine>> make_kubernetes_engine(
     base::EventLoop& loop, const std::filesystem::path& jobs_folder,
     const config::ServeOptions& options);
 
-job::Diagnosis examine_container_engine(const cli::DoctorWish& wish);
-job::Diagnosis examine_slurm_engine(const cli::DoctorWish& wish);
-job::Diagnosis examine_kubernetes_engine(const cli::DoctorWish& wish);
+job::Diagnosis examine_container_engine(const cli::DoctorInput& input);
+job::Diagnosis examine_slurm_engine(const cli::DoctorInput& input);
+job::Diagnosis examine_kubernetes_engine(const cli::DoctorInput& input);
 
 }  // namespace muster

@@ -26,7 +26,7 @@ struct EnginePart {
   base::Result<std::unique_ptr<engine::Engine>> (*make)(base::EventLoop& loop,
                                                         const std::filesystem::path& jobs_folder,
                                                         const config::ServeOptions& options);
-  job::Diagnosis (*examine)(const cli::DoctorWish& wish);
+  job::Diagnosis (*examine)(const cli::DoctorInput& input);
 };
 
 /// A command line of another product, under the name of that product's program.
@@ -41,7 +41,7 @@ struct Parts {
   /// As cli::Hooks::read_foreign. nullptr: it is left out.
   base::Result<cli::ForeignJobs> (*read_foreign)(const std::vector<config::YamlValue>& documents,
                                                  const std::string& source,
-                                                 const cli::ForeignWish& wish) = nullptr;
+                                                 const cli::ForeignOptions& options) = nullptr;
   /// Creates the function that a server in a pod calls when it begins or ceases to lead. An empty
   /// function: the server does not run in a pod. nullptr: the program lacks this part.
   base::Result<std::function<void(bool)>> (*make_role_sign)(base::EventLoop& loop) = nullptr;

@@ -191,7 +191,7 @@ class ActionsOfSlurm(SlurmTest):
         gate, follow = self.at_the_gate()
         identity = self.muster.slurm_job("job")["id"]
 
-        self.cluster.run("scontrol", "suspend", identity)
+        self.cluster.suspend(identity)
         self.cluster.until(lambda: "Slurm has suspended it" in self.muster.job("job")["reason"], "it is shown")
         self.assertEqual(self.muster.job("job")["phase"], "Running")
         self.cluster.run("scontrol", "resume", identity)
@@ -203,7 +203,7 @@ class ActionsOfSlurm(SlurmTest):
     def test_a_job_suspended_by_slurm_can_be_stopped(self):
         _, follow = self.at_the_gate()
         identity = self.muster.slurm_job("job")["id"]
-        self.cluster.run("scontrol", "suspend", identity)
+        self.cluster.suspend(identity)
         self.cluster.until(lambda: "Slurm has suspended it" in self.muster.job("job")["reason"], "it is shown")
 
         self.muster.run("stop", "job")

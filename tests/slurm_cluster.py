@@ -112,6 +112,12 @@ class SlurmCluster(SlurmCommands):
         self._spawn_slurmd(node)
         self.await_nodes("idle", "mixed", "allocated", "completing", nodes=[node])
 
+    def suspend(self, job):
+        """Returns when the muster-nodes of the job have stopped. Slurm lists a job as suspended before it stops the
+        processes. A resume that is sent in between may overtake the suspension, and the job stays stopped."""
+        self.run("scontrol", "suspend", job)
+        self.until(lambda: _are_stopped(_muster_nodes_of(job)), f"the muster-nodes of job {job} are stopped")
+
     def _shared_in_tmp(self):
         """Folders in /tmp that every node sees although it has its own /tmp: the cluster's folder and, if it is there,
         the clone with the programs. Outside of /tmp, nodes share the file system."""
@@ -254,6 +260,19 @@ def _descendants_but_slurm(pid):
     # The first process is the shell, the parent of the node's other processes.
     return [each for each in descendants(pid)[1:]
             if not is_zombie(each) and read_bytes(f"/proc/{each}/comm").strip() not in own]
+
+
+def _muster_nodes_of(job):
+    variable = f"SLURM_JOB_ID={job}".encode()
+    return [int(entry.name) for entry in Path("/proc").iterdir()
+            if entry.name.isdigit() and read_bytes(entry / "comm").strip() == b"muster-node"
+            and variable in read_bytes(entry / "environ").split(b"\0")]
+
+
+def _are_stopped(pids):
+    """Whether all are stopped, and there is at least one."""
+    states = [read_bytes(f"/proc/{pid}/stat").rpartition(b")")[2].split()[:1] for pid in pids]
+    return bool(states) and all(state == [b"T"] for state in states)
 
 
 def _listens(path):

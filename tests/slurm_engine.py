@@ -28,8 +28,7 @@ PROGRAM = (Path(os.environ.get("MUSTER_BUILD", "build/release")) / "platform/eng
 WORDS = {"kill_controller": 0, "start_controller": 0, "freeze_controller": 0, "thaw_controller": 0, "kill_node": 1,
          "start_node": 1, "drain": 2, "undrain": 1, "cancel": 1, "requeue": 1, "suspend": 1, "resume": 1}
 # The requests that run a program of Slurm.
-PROGRAMS = {"cancel": ["scancel"], "requeue": ["scontrol", "requeue"], "suspend": ["scontrol", "suspend"],
-            "resume": ["scontrol", "resume"]}
+PROGRAMS = {"cancel": ["scancel"], "requeue": ["scontrol", "requeue"], "resume": ["scontrol", "resume"]}
 
 
 class Control:

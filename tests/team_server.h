@@ -85,7 +85,7 @@ class TeamServer {
                                                    .owner = "ada",
                                                    .trees = trees_,
                                                    .notifications = notifications_,
-                                                   .told =
+                                                   .all_delivered =
                                                        [this] {
                                                          ++idle_looks;
                                                          return may_leave;
@@ -170,8 +170,8 @@ class TeamServer {
   }
 
   /// The text of a new token.
-  std::string token(const control::TokenRequest& wish) {
-    auto issued = accounts_.issue(wish, kNobody);
+  std::string token(const control::TokenRequest& request) {
+    auto issued = accounts_.issue(request, kNobody);
     EXPECT_TRUE(issued);
     return issued ? issued->text : "";
   }

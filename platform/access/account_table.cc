@@ -10,8 +10,8 @@ using record::Kept;
 using record::Need;
 using record::nested_field;
 using record::Row;
+using record::Sent;
 using record::Table;
-using record::Told;
 
 namespace {
 
@@ -31,10 +31,10 @@ const Table& table_of(const User*) {
            field<&User::server_role>("server_role", {.need = Need::kRequired}),
            field<&User::projects>(
                "projects",
-               {.help = "Roles in these projects and their subprojects.", .told = Told::kAlways}),
+               {.help = "Roles in these projects and their subprojects.", .sent = Sent::kAlways}),
            field<&User::disabled>("disabled", {.help = "The server refuses the user's tokens.",
-                                               .told = Told::kAlways}),
-           field<&User::account>("account", {.help = kAccountHelp, .told = Told::kIfSet}),
+                                               .sent = Sent::kAlways}),
+           field<&User::account>("account", {.help = kAccountHelp, .sent = Sent::kIfSet}),
            field<&User::created>("created", {.need = Need::kRequired})})
           .as_answer();
   return table;
@@ -50,7 +50,7 @@ const Table& user_request_table() {
        field<&User::server_role>(
            "server_role",
            {.help = "In every project. An admin of the server also administers the server itself.",
-            .told = Told::kAlways}),
+            .sent = Sent::kAlways}),
        field<&User::projects>("projects",
                               {.help = "Roles in these projects and their subprojects."}),
        field<&User::disabled>("disabled"), field<&User::account>("account", {.help = kAccountHelp}),
@@ -66,7 +66,7 @@ const Table& table_of(const Token*) {
                "id", {.help = "Identifies the token. It is not secret.", .need = Need::kRequired}),
            field<&Token::user>("user", {.need = Need::kRequired}),
            field<&Token::kind>("kind", {.need = Need::kRequired}),
-           field<&Token::description>("description", {.told = Told::kAlways}, As::kSentence),
+           field<&Token::description>("description", {.sent = Sent::kAlways}, As::kSentence),
            field<&Token::ceiling>(
                "ceiling",
                {.help = "The highest role that the token gives, even if its user's is higher.",
@@ -74,13 +74,13 @@ const Table& table_of(const Token*) {
            field<&Token::projects>("projects",
                                    {.help = "The token is valid for these projects and their "
                                             "subprojects. Empty: for all projects of its user.",
-                                    .told = Told::kAlways,
+                                    .sent = Sent::kAlways,
                                     .schema = kPlainTexts}),
            field<&Token::created>("created", {.need = Need::kRequired}),
            field<&Token::expires>("expires", {.help = "Absent: never."}),
            field<&Token::last_used>(
                "last_used", {.help = "Stored with a delay of up to a minute. Absent: never."}),
-           field<&Token::last_address>("last_address", {.told = Told::kAlways}),
+           field<&Token::last_address>("last_address", {.sent = Sent::kAlways}),
            field<&Token::hash>("hash", {.need = Need::kRequired, .kept = Kept::kStoreOnly})},
           "A token without its text, which the server does not store.")
           .as_answer();
@@ -96,7 +96,7 @@ const Table& table_of(const Secret*) {
            field<&Secret::sealed>("sealed", {.need = Need::kRequired, .kept = Kept::kStoreOnly}),
            field<&Secret::created>("created", {.need = Need::kRequired}),
            field<&Secret::changed>("changed", {.need = Need::kRequired}),
-           field<&Secret::changed_by>("changed_by", {.told = Told::kAlways})},
+           field<&Secret::changed_by>("changed_by", {.sent = Sent::kAlways})},
           "A secret without its value, which only tasks of jobs receive.")
           .as_answer();
   return table;
@@ -108,10 +108,10 @@ const Table& table_of(const FieldChange*) {
           "FieldChange",
           {field<&FieldChange::field>("field", {.need = Need::kRequired}),
            field<&FieldChange::before>(
-               "before", {.help = "Empty: the field was not set.", .told = Told::kAlways},
+               "before", {.help = "Empty: the field was not set.", .sent = Sent::kAlways},
                As::kSentence),
            field<&FieldChange::after>(
-               "after", {.help = "Empty: the field is no longer set.", .told = Told::kAlways},
+               "after", {.help = "Empty: the field is no longer set.", .sent = Sent::kAlways},
                As::kSentence)})
           .as_answer();
   return table;
@@ -125,22 +125,22 @@ const Table& table_of(const AuditRecord*) {
            field<&AuditRecord::number>("number", {.help = "Counts from 1 in the order of commits.",
                                                   .need = Need::kRequired,
                                                   .schema = R"({"minimum": 1})",
-                                                  .kept = Kept::kToldOnly}),
+                                                  .kept = Kept::kSentOnly}),
            field<&AuditRecord::time>("time", {.need = Need::kRequired}),
-           nested_field<&AuditRecord::actor, &Actor::user>("user", {.told = Told::kAlways}),
-           nested_field<&AuditRecord::actor, &Actor::address>("address", {.told = Told::kAlways}),
-           nested_field<&AuditRecord::actor, &Actor::token>("token", {.told = Told::kAlways}),
-           nested_field<&AuditRecord::actor, &Actor::request>("request", {.told = Told::kAlways}),
+           nested_field<&AuditRecord::actor, &Actor::user>("user", {.sent = Sent::kAlways}),
+           nested_field<&AuditRecord::actor, &Actor::address>("address", {.sent = Sent::kAlways}),
+           nested_field<&AuditRecord::actor, &Actor::token>("token", {.sent = Sent::kAlways}),
+           nested_field<&AuditRecord::actor, &Actor::request>("request", {.sent = Sent::kAlways}),
            field<&AuditRecord::action>("action",
                                        {.help = "`job.submit`, `project.set`, `token.revoke`, ...",
                                         .need = Need::kRequired}),
            field<&AuditRecord::target>(
-               "target", {.help = "The name of the changed object.", .told = Told::kAlways}),
+               "target", {.help = "The name of the changed object.", .sent = Sent::kAlways}),
            field<&AuditRecord::project>("project",
                                         {.help = "The project of the changed object. Empty: the "
                                                  "object belongs to the server.",
-                                         .told = Told::kAlways}),
-           field<&AuditRecord::changes>("changes", {.told = Told::kAlways})})
+                                         .sent = Sent::kAlways}),
+           field<&AuditRecord::changes>("changes", {.sent = Sent::kAlways})})
           .as_answer();
   return table;
 }

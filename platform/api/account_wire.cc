@@ -18,8 +18,8 @@ using base::Fault;
 using base::number_of;
 using record::As;
 using record::field;
+using record::Sent;
 using record::Table;
-using record::Told;
 
 // --- documents that only the API has
 
@@ -98,19 +98,19 @@ const Table& table_of(const WhoAmI*) {
       record::table<WhoAmI>(
           "WhoAmI",
           {field<&WhoAmI::user>("user", {.need = Need::kRequired}),
-           field<&WhoAmI::server_role>("server_role", {.told = Told::kAlways}),
+           field<&WhoAmI::server_role>("server_role", {.sent = Sent::kAlways}),
            field<&WhoAmI::projects>("projects",
                                     {.help = "The user's role in each project and its subprojects.",
-                                     .told = Told::kAlways}),
+                                     .sent = Sent::kAlways}),
            field<&WhoAmI::token>("token",
                                  {.help = "The id of the caller's token. Empty: the unix socket.",
-                                  .told = Told::kAlways}),
+                                  .sent = Sent::kAlways}),
            field<&WhoAmI::ceiling>("ceiling", {.help = "The highest role that the token gives.",
-                                               .told = Told::kAlways}),
+                                               .sent = Sent::kAlways}),
            field<&WhoAmI::expires>("expires", {.help = "When the token expires. Absent: never."}),
            field<&WhoAmI::address>(
                "address",
-               {.help = "The caller's address; `local`: the unix socket.", .told = Told::kAlways})})
+               {.help = "The caller's address; `local`: the unix socket.", .sent = Sent::kAlways})})
           .as_answer();
   return table;
 }
@@ -133,13 +133,13 @@ const Table& table_of(const TokenRequest*) {
       "TokenRequest",
       {field<&TokenRequest::user>("user",
                                   {.help = "The token's user. Absent or empty: the caller."}),
-       field<&TokenRequest::description>("description", {.told = Told::kAlways}, As::kText),
+       field<&TokenRequest::description>("description", {.sent = Sent::kAlways}, As::kText),
        field<&TokenRequest::ceiling>(
-           "ceiling", {.help = "The highest role that the token gives.", .told = Told::kAlways}),
+           "ceiling", {.help = "The highest role that the token gives.", .sent = Sent::kAlways}),
        field<&TokenRequest::projects>("projects",
                                       {.help = "The token is valid for these projects and their "
                                                "subprojects. Empty: for all projects of the user.",
-                                       .told = Told::kAlways,
+                                       .sent = Sent::kAlways,
                                        .schema = kProjectNames}),
        field<&TokenRequest::lifetime>("lifetime",
                                       {.help = "In seconds. Absent: the token does not expire.",

@@ -273,14 +273,14 @@ Result<ArtifactPage> Client::artifacts(const std::string& name, const ArtifactQu
   return artifacts_from_json(response.body);
 }
 
-Result<void> Client::artifact(const std::string& name, const ArtifactWish& wish,
+Result<void> Client::artifact(const std::string& name, const ArtifactRequest& file,
                               const std::function<bool(std::string_view)>& on_bytes,
                               const http::Wake& wake) {
   MUSTER_CHECK(check_job_name(name));
   http::Request request = authorized(job_request("GET", name, kArtifactAction));
-  request.query[std::string(kArtifactPath)] = wish.path;
-  if (wish.from > 0) request.headers["range"] = "bytes=" + std::to_string(wish.from) + "-";
-  if (!wish.sha256.empty()) request.headers["if-match"] = etag_of(wish.sha256);
+  request.query[std::string(kArtifactPath)] = file.path;
+  if (file.from > 0) request.headers["range"] = "bytes=" + std::to_string(file.from) + "-";
+  if (!file.sha256.empty()) request.headers["if-match"] = etag_of(file.sha256);
   MUSTER_TRY(const http::Response response, http_.stream(request, on_bytes, wake));
   if (response.status >= 400) return problem(request, response);
   return {};

@@ -179,7 +179,7 @@ class Client {
   /// One page.
   Result<ArtifactPage> artifacts(const std::string& name, const ArtifactQuery& query);
 
-  struct ArtifactWish {
+  struct ArtifactRequest {
     std::string path;    ///< as in the list
     int64_t from = 0;    ///< the first byte
     std::string sha256;  ///< only if the file still has this checksum; empty: any content
@@ -187,7 +187,7 @@ class Client {
   /// Passes on its bytes until there are no more, `on_bytes` returns false or `wake` ends the call.
   /// kConflict: the file has changed or was removed. kUnavailable: interrupted, for example because
   /// the file was truncated.
-  Result<void> artifact(const std::string& name, const ArtifactWish& wish,
+  Result<void> artifact(const std::string& name, const ArtifactRequest& file,
                         const std::function<bool(std::string_view)>& on_bytes,
                         const http::Wake& wake = {});
 

@@ -27,20 +27,20 @@ Error stream_cut_off(const std::string& what) {
 }
 
 /// Tracks how far a stream has been read: reports each new id before the records after it.
-class PlaceTeller {
+class PlaceReporter {
  public:
-  explicit PlaceTeller(const std::function<void(const std::string&)>& on_place)
+  explicit PlaceReporter(const std::function<void(const std::string&)>& on_place)
       : on_place_(on_place) {}
 
-  void tell(std::string_view place) {
-    if (!on_place_ || place == told_) return;
-    told_ = place;
-    on_place_(told_);
+  void report(std::string_view place) {
+    if (!on_place_ || place == reported_) return;
+    reported_ = place;
+    on_place_(reported_);
   }
 
  private:
   const std::function<void(const std::string&)>& on_place_;
-  std::string told_;
+  std::string reported_;
 };
 
 /// Reads the pieces of a stream of logs, as events or as frames.
@@ -52,7 +52,7 @@ class LogReader {
         frames_({.on_record = [this](const job::LogRecord& record) { return take(record); },
                  .on_place =
                      [this](std::string_view place) {
-                       place_.tell(place);
+                       place_.report(place);
                        return true;
                      },
                  .on_end = [this](std::string_view job) { return end(job_from_json(job)); }}) {}
@@ -80,12 +80,12 @@ class LogReader {
 
   bool put_events(std::string_view piece) {
     const bool more = events_.put(piece, [this](std::string_view event, std::string_view data) {
-      place_.tell(events_.last_id());
+      place_.report(events_.last_id());
       if (event == kLogEvent) return take_event(data);
       if (event == kEndEvent) return end(job_from_json(data));
       return true;
     });
-    if (more) place_.tell(events_.last_id());
+    if (more) place_.report(events_.last_id());
     return more;
   }
 
@@ -105,7 +105,7 @@ class LogReader {
   }
 
   const Client::LogHandlers& handlers_;
-  PlaceTeller place_;
+  PlaceReporter place_;
   std::optional<bool> are_frames_;
   LogStreamDecoder frames_;
   http::EventDecoder events_;

@@ -207,7 +207,7 @@ const record::Table& table_of(const WhatIfRequest*) {
 }
 
 const record::Table& table_of(const WhatIfJob*) {
-  using record::Told;
+  using record::Sent;
   static const record::Table table =
       record::table<WhatIfJob>(
           "WhatIfJob",
@@ -224,17 +224,17 @@ const record::Table& table_of(const WhatIfJob*) {
 }
 
 const record::Table& table_of(const WhatIf*) {
-  using record::Told;
+  using record::Sent;
   static const record::Table table =
       record::table<WhatIf>(
           "WhatIf", {record::field<&WhatIf::jobs>(
-                         "jobs", {.help = "In the order of the queue.", .told = Told::kAlways}),
+                         "jobs", {.help = "In the order of the queue.", .sent = Sent::kAlways}),
                      record::field<&WhatIf::evictions>(
                          "evictions", {.help = "How often jobs are evicted on the changed cluster.",
-                                       .told = Told::kAlways}),
+                                       .sent = Sent::kAlways}),
                      record::field<&WhatIf::complete>(
                          "complete", {.help = "False: the simulation was stopped before its end.",
-                                      .told = Told::kAlways})})
+                                      .sent = Sent::kAlways})})
           .as_answer();
   return table;
 }
@@ -266,7 +266,7 @@ Result<std::vector<Node>> nodes_from_json(std::string_view text) {
 }
 
 using job::MachineTypes;
-using record::Told;
+using record::Sent;
 
 struct NamedMachineType {
   std::string name;
@@ -284,7 +284,7 @@ const Table& table_of(const NamedMachineType*) {
                               .need = record::Need::kRequired}),
                  record::field<&NamedMachineType::gpu_model>(
                      "gpu_model", {.help = "For people. It does not restrict where a task runs.",
-                                   .told = Told::kAlways})});
+                                   .sent = Sent::kAlways})});
     return record::table<NamedMachineType>("MachineType", std::move(rows),
                                            "A machine type by its name in clouds, with the "
                                            "resources of a task that requests it. 0: no claim.")

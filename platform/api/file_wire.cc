@@ -11,8 +11,8 @@ namespace muster::api {
 
 using Kind = Artifact::Kind;
 using record::field;
+using record::Sent;
 using record::Table;
-using record::Told;
 
 namespace {
 
@@ -47,7 +47,7 @@ const Table& table_of(const Artifact*) {
                record::As::kText),
            field<&Artifact::kind>("kind", {.need = Need::kRequired}),
            field<&Artifact::bytes>("bytes", {.help = "The size of a file. 0 for other kinds.",
-                                             .told = Told::kAlways,
+                                             .sent = Sent::kAlways,
                                              .least = 0}),
            field<&Artifact::modified>("modified", {.need = Need::kRequired}),
            field<&Artifact::sha256>("sha256",

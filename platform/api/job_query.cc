@@ -70,21 +70,22 @@ constexpr std::array<std::pair<JobOrigin::Kind, std::string_view>, 4> kOrigins{
      {JobOrigin::Kind::kSchedule, "schedule"}}};
 
 /// "array", or "array/train".
-std::string origin_text(const OriginWish& wish) {
+std::string origin_text(const OriginFilter& filter) {
   std::string text;
   for (const auto& [kind, name] : kOrigins) {
-    if (kind == wish.kind) text = name;
+    if (kind == filter.kind) text = name;
   }
-  return wish.of.empty() ? text : text + "/" + wish.of;
+  return filter.of.empty() ? text : text + "/" + filter.of;
 }
 
-std::string take_origin(const std::string& text, std::optional<OriginWish>& into) {
+std::string take_origin(const std::string& text, std::optional<OriginFilter>& into) {
   const size_t slash = text.find('/');
   const std::string word = text.substr(0, slash);
   if (text.ends_with('/')) return in_quotes(text) + " names no object after '/'";
   for (const auto& [kind, name] : kOrigins) {
     if (name != word) continue;
-    into = OriginWish{.kind = kind, .of = slash == std::string::npos ? "" : text.substr(slash + 1)};
+    into =
+        OriginFilter{.kind = kind, .of = slash == std::string::npos ? "" : text.substr(slash + 1)};
     return "";
   }
   return record::not_a_choice(word, {"rerun", "array", "sweep", "schedule"});
@@ -92,33 +93,33 @@ std::string take_origin(const std::string& text, std::optional<OriginWish>& into
 
 /// A condition on a label: "NAME", "NAME=VALUE", "!NAME", "NAME!=VALUE". Names contain no '=' and
 /// no '!'.
-struct LabelWish {
+struct LabelFilter {
   std::string_view name;
   std::optional<std::string_view> value;
   bool is_negated = false;
 };
 
-LabelWish label_wish(std::string_view text) {
-  LabelWish wish;
+LabelFilter label_filter(std::string_view text) {
+  LabelFilter filter;
   const size_t equals = text.find('=');
-  wish.name = text.substr(0, equals);
-  if (equals != std::string_view::npos) wish.value = text.substr(equals + 1);
-  if (wish.value && wish.name.ends_with('!')) {
-    wish.is_negated = true;
-    wish.name.remove_suffix(1);
-  } else if (!wish.value && wish.name.starts_with('!')) {
-    wish.is_negated = true;
-    wish.name.remove_prefix(1);
+  filter.name = text.substr(0, equals);
+  if (equals != std::string_view::npos) filter.value = text.substr(equals + 1);
+  if (filter.value && filter.name.ends_with('!')) {
+    filter.is_negated = true;
+    filter.name.remove_suffix(1);
+  } else if (!filter.value && filter.name.starts_with('!')) {
+    filter.is_negated = true;
+    filter.name.remove_prefix(1);
   }
-  return wish;
+  return filter;
 }
 
-bool has_label(const JobFacts& job, const std::string& wanted) {
-  const LabelWish wish = label_wish(wanted);
-  if (!job.has_labels()) return wish.is_negated;
-  const auto found = job.label(wish.name);
-  const bool has = found && (!wish.value || *found == *wish.value);
-  return has != wish.is_negated;
+bool has_label(const JobFacts& job, const std::string& condition) {
+  const LabelFilter filter = label_filter(condition);
+  if (!job.has_labels()) return filter.is_negated;
+  const auto found = job.label(filter.name);
+  const bool has = found && (!filter.value || *found == *filter.value);
+  return has != filter.is_negated;
 }
 
 /// The bound of a range of times that a parameter sets; nullptr: it sets none.
@@ -158,7 +159,7 @@ std::string take_job_parameter(JobQuery& query, const std::string& name, const s
   }
   if (name == "label") {
     query.labels.push_back(value);
-    return label_wish(value).name.empty()
+    return label_filter(value).name.empty()
                ? in_quotes(value) + " is not NAME, NAME=VALUE, !NAME or NAME!=VALUE"
                : "";
   }
@@ -295,7 +296,7 @@ base::Result<JobQuery> job_query_from_parameters(const Parameters& parameters) {
 
 const record::Table& table_of(const JobCounts*) {
   using record::field;
-  const record::Notes notes{.told = record::Told::kAlways, .least = 0};
+  const record::Notes notes{.sent = record::Sent::kAlways, .least = 0};
   static const record::Table table =
       record::table<JobCounts>(
           "JobCounts",

@@ -71,11 +71,11 @@ struct TimeSpan {
 };
 
 /// The jobs that were made from other objects.
-struct OriginWish {
+struct OriginFilter {
   job::JobOrigin::Kind kind = job::JobOrigin::Kind::kRerun;
   std::string of;  ///< name or id of the object; empty: any
 
-  bool operator==(const OriginWish&) const = default;
+  bool operator==(const OriginFilter&) const = default;
 };
 
 struct JobQuery {
@@ -98,7 +98,7 @@ struct JobQuery {
   TimeSpan submitted;
   TimeSpan started;
   TimeSpan ended;
-  std::optional<OriginWish> origin;
+  std::optional<OriginFilter> origin;
   bool top = false;    ///< without the members of arrays and sweeps
   bool count = false;  ///< also count all matching jobs
 

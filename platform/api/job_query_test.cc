@@ -32,7 +32,7 @@ TEST(JobQuery, ReadsBackUnchanged) {
                  .submitted = {.after = job::time_at(5), .before = job::time_at(9)},
                  .started = {.before = job::time_at(7)},
                  .ended = {.after = job::time_at(6)},
-                 .origin = OriginWish{.kind = job::JobOrigin::Kind::kArray, .of = "train"},
+                 .origin = OriginFilter{.kind = job::JobOrigin::Kind::kArray, .of = "train"},
                  .top = true,
                  .count = true};
   query.cursor =
@@ -147,7 +147,7 @@ TEST(JobQuery, SelectsByTimeKindAndOrigin) {
   job.ended = job::time_at(20);
   job.origin = {.kind = job::JobOrigin::Kind::kArray, .name = "train", .id = "a1", .member = 3};
   const auto of = [](job::JobOrigin::Kind kind, const char* name) {
-    return OriginWish{.kind = kind, .of = name};
+    return OriginFilter{.kind = kind, .of = name};
   };
 
   EXPECT_TRUE(matches({.submitted = {.after = job::time_at(10)}}, job));

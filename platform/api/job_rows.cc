@@ -13,8 +13,8 @@ namespace muster::api {
 using record::As;
 using record::field;
 using record::Need;
+using record::Sent;
 using record::Table;
-using record::Told;
 
 namespace {
 
@@ -25,43 +25,43 @@ constexpr std::array<record::Named<JobRow::Object>, 4> kObjects{
      {JobRow::Object::kSchedule, "schedule"}}};
 
 std::vector<record::Row> rows_of_identity() {
-  return {field<&JobRow::object>("object", {.told = Told::kAlways}),
+  return {field<&JobRow::object>("object", {.sent = Sent::kAlways}),
           field<&JobRow::id>("id", {.need = Need::kRequired}),
           field<&JobRow::name>("name", {.need = Need::kRequired}),
           field<&JobRow::project>("project", {.need = Need::kRequired}),
-          field<&JobRow::owner>("owner", {.told = Told::kAlways}),
-          field<&JobRow::kind>("kind", {.told = Told::kAlways}),
+          field<&JobRow::owner>("owner", {.sent = Sent::kAlways}),
+          field<&JobRow::kind>("kind", {.sent = Sent::kAlways}),
           field<&JobRow::phase>("phase", {.need = Need::kRequired}),
           field<&JobRow::reason>(
               "reason",
-              {.help = "Why it waits, what it does now, or why it failed.", .told = Told::kAlways},
+              {.help = "Why it waits, what it does now, or why it failed.", .sent = Sent::kAlways},
               As::kSentence),
-          field<&JobRow::labels>("labels", {.told = Told::kAlways}),
+          field<&JobRow::labels>("labels", {.sent = Sent::kAlways}),
           field<&JobRow::origin>("origin")};
 }
 
 std::vector<record::Row> rows_of_figures() {
   return {field<&JobRow::gpu_milli>("gpus",
                                     {.help = "That all its tasks request.",
-                                     .told = Told::kAlways,
+                                     .sent = Sent::kAlways,
                                      .schema = R"({"minimum": 0})"},
                                     As::kMilli),
           field<&JobRow::priority>("priority",
-                                   {.help = "The priority in force.", .told = Told::kAlways}),
+                                   {.help = "The priority in force.", .sent = Sent::kAlways}),
           field<&JobRow::tasks>("tasks", {.help = "A lost worker and its replacement count once.",
-                                          .told = Told::kAlways,
+                                          .sent = Sent::kAlways,
                                           .least = 0}),
-          field<&JobRow::tasks_running>("tasks_running", {.told = Told::kAlways, .least = 0}),
+          field<&JobRow::tasks_running>("tasks_running", {.sent = Sent::kAlways, .least = 0}),
           field<&JobRow::members>("members", {.help = "Of an array, a sweep or a schedule."}),
           field<&JobRow::submitted>("submitted", {.need = Need::kRequired}),
           field<&JobRow::started>("started"),
           field<&JobRow::ended>("ended"),
           field<&JobRow::may_start>("may_start"),
           field<&JobRow::exit_code>("exit_code"),
-          field<&JobRow::attempt>("attempt", {.told = Told::kAlways, .least = 0}),
-          field<&JobRow::restarts>("restarts", {.told = Told::kAlways, .least = 0}),
-          field<&JobRow::suspended>("suspended", {.told = Told::kAlways}),
-          field<&JobRow::stop_requested>("stop_requested", {.told = Told::kAlways}),
+          field<&JobRow::attempt>("attempt", {.sent = Sent::kAlways, .least = 0}),
+          field<&JobRow::restarts>("restarts", {.sent = Sent::kAlways, .least = 0}),
+          field<&JobRow::suspended>("suspended", {.sent = Sent::kAlways}),
+          field<&JobRow::stop_requested>("stop_requested", {.sent = Sent::kAlways}),
           field<&JobRow::unreadable>("unreadable"),
           field<&JobRow::progress>("progress", {.help = "Of a job that has not ended."})};
 }
@@ -73,7 +73,7 @@ record::Words<JobRow::Object> words_of(const JobRow::Object*) {
 }
 
 const Table& table_of(const MemberCounts*) {
-  const record::Notes notes{.told = Told::kAlways, .least = 0};
+  const record::Notes notes{.sent = Sent::kAlways, .least = 0};
   static const Table table =
       record::table<MemberCounts>(
           "MemberCounts",

@@ -34,7 +34,7 @@ LogBatch some_batch() {
 }
 
 /// The calls of a decoder, in order.
-struct Heard {
+struct DecodedStream {
   std::vector<LogRecord> records;
   std::vector<std::string> words;
 
@@ -68,21 +68,21 @@ std::string some_stream() {
 }
 
 TEST(LogStreamFrames, ReadBackUnchangedHoweverTheyAreSplit) {
-  std::vector<LogRecord> wanted = job::records_of(some_batch());
-  for (const LogRecord& record : job::records_of(some_batch())) wanted.push_back(record);
+  std::vector<LogRecord> expected = job::records_of(some_batch());
+  for (const LogRecord& record : job::records_of(some_batch())) expected.push_back(record);
   const std::string text = some_stream();
   std::mt19937 random(3);  // NOLINT: the same each time
   for (const size_t most : {size_t{1}, size_t{7}, size_t{100}, text.size()}) {
-    Heard heard;
-    LogStreamDecoder decoder(heard.handlers());
+    DecodedStream decoded;
+    LogStreamDecoder decoder(decoded.handlers());
     for (size_t at = 0; at < text.size();) {
       const size_t size = std::min(text.size() - at, 1 + random() % most);
       const auto more = decoder.put(std::string_view(text).substr(at, size));
       ASSERT_TRUE(more && *more);
       at += size;
     }
-    EXPECT_TRUE(heard.records == wanted);  // too large to print
-    EXPECT_EQ(heard.words, (std::vector<std::string>{"place 1;2.worker-1@100", "end {}"}));
+    EXPECT_TRUE(decoded.records == expected);  // too large to print
+    EXPECT_EQ(decoded.words, (std::vector<std::string>{"place 1;2.worker-1@100", "end {}"}));
   }
 }
 
@@ -116,8 +116,8 @@ TEST(LogStreamFrames, AreRefusedIfTheyAreInvalid) {
       base::encode_frame('\x01', std::string("\0\0\1x", 4))  // an unknown source
   };
   for (const std::string& text : wrong) {
-    Heard heard;
-    const auto more = LogStreamDecoder(heard.handlers()).put(text);
+    DecodedStream decoded;
+    const auto more = LogStreamDecoder(decoded.handlers()).put(text);
     EXPECT_FALSE(more) << testing::PrintToString(text);
   }
 }
@@ -130,8 +130,8 @@ TEST(LogStreamFrames, NeverCrashWhateverTheyContain) {
     for (unsigned i = random() % 4 + 1; i > 0; --i) {
       text[random() % text.size()] = static_cast<char>(random());
     }
-    Heard heard;
-    if (!LogStreamDecoder(heard.handlers()).put(text)) ++refused;
+    DecodedStream decoded;
+    if (!LogStreamDecoder(decoded.handlers()).put(text)) ++refused;
   }
   EXPECT_GT(refused, 0U);
 }

@@ -168,10 +168,10 @@ Result<LogSearchRequest> log_search_from_parameters(const Parameters& parameters
 
 Result<std::function<bool(const LogRecord&)>> LogSearchRequest::matcher() const {
   MUSTER_TRY(Matches matches, matcher_of_text(*this));
-  return std::function<bool(const LogRecord&)>([matches = std::move(matches), wanted_rank = rank,
-                                                wanted_stream = stream](const LogRecord& record) {
-    if (wanted_rank && record.rank != wanted_rank) return false;
-    if (wanted_stream && record.stream != *wanted_stream) return false;
+  return std::function<bool(const LogRecord&)>([matches = std::move(matches), only_rank = rank,
+                                                only_stream = stream](const LogRecord& record) {
+    if (only_rank && record.rank != only_rank) return false;
+    if (only_stream && record.stream != *only_stream) return false;
     return matches(record.text);
   });
 }

@@ -11,8 +11,8 @@ using job::Delivery;
 using job::Subscription;
 using record::As;
 using record::field;
+using record::Sent;
 using record::Table;
-using record::Told;
 
 struct DeadLetterIds {
   std::vector<std::string> ids;
@@ -90,11 +90,11 @@ const Table& table_of(const PingResult*) {
           {field<&PingResult::arrived>("arrived", {.need = Need::kRequired}),
            field<&PingResult::status>(
                "status",
-               {.help = "The HTTP status of the answer. 0: no answer.", .told = Told::kAlways}),
+               {.help = "The HTTP status of the answer. 0: no answer.", .sent = Sent::kAlways}),
            field<&PingResult::fault>(
-               "fault", {.help = "Why it was not delivered.", .told = Told::kAlways}, As::kProse),
-           field<&PingResult::advice>("advice", {.told = Told::kAlways}, As::kProse),
-           field<&PingResult::took>("took", {.told = Told::kAlways})})
+               "fault", {.help = "Why it was not delivered.", .sent = Sent::kAlways}, As::kProse),
+           field<&PingResult::advice>("advice", {.sent = Sent::kAlways}, As::kProse),
+           field<&PingResult::took>("took", {.sent = Sent::kAlways})})
           .as_answer();
   return table;
 }

@@ -97,7 +97,7 @@ TEST(ContainerWire, ReportsFaultsByField) {
              "leader.registry.secret must be text, not a whole number"}));
 }
 
-TEST(JobWire, HasTheLaunchMethodOnceItIsKnown) {
+TEST(JobWire, HasTheLaunchMethodOnceItIsChosen) {
   job::Job job{.id = "x", .spec = in_an_image(), .submitted = time_at(0)};
   EXPECT_EQ(job_to_json(job).find("\"launch\""), std::string::npos);
   job.launch = job::LaunchFacts{

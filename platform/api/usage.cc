@@ -118,27 +118,27 @@ ProjectUsage UsageSum::of(const std::string& project) const {
 }
 
 const record::Table& table_of(const UserUsage*) {
-  using record::Told;
+  using record::Sent;
   static const record::Table table =
       record::table<UserUsage>(
           "UserUsage",
           {record::field<&UserUsage::project>("project", {.need = record::Need::kRequired}),
            record::field<&UserUsage::user>("user", {.need = record::Need::kRequired}),
            record::field<&UserUsage::jobs>(
-               "jobs", {.help = "Jobs that ran in the span.", .told = Told::kAlways}),
+               "jobs", {.help = "Jobs that ran in the span.", .sent = Sent::kAlways}),
            record::field<&UserUsage::failed>("failed",
-                                             {.help = "Of these.", .told = Told::kAlways}),
+                                             {.help = "Of these.", .sent = Sent::kAlways}),
            record::field<&UserUsage::job_hours>(
-               "job_hours", {.help = "Hours that they ran.", .told = Told::kAlways}),
+               "job_hours", {.help = "Hours that they ran.", .sent = Sent::kAlways}),
            record::field<&UserUsage::gpu_hours>(
                "gpu_hours",
-               {.help = "Hours that they ran, times the GPUs of each.", .told = Told::kAlways})})
+               {.help = "Hours that they ran, times the GPUs of each.", .sent = Sent::kAlways})})
           .as_answer();
   return table;
 }
 
 const record::Table& table_of(const ProjectUsage*) {
-  using record::Told;
+  using record::Sent;
   static const record::Table table =
       record::table<ProjectUsage>(
           "ProjectUsage",
@@ -148,7 +148,7 @@ const record::Table& table_of(const ProjectUsage*) {
            record::field<&ProjectUsage::users>(
                "users", {.help = "The most GPU hours first; users of the project and of the "
                                  "projects below it.",
-                         .told = Told::kAlways})})
+                         .sent = Sent::kAlways})})
           .as_answer();
   return table;
 }

@@ -75,7 +75,7 @@ Result<std::vector<Job>> jobs_from_json(std::string_view text) {
 }
 
 using record::field;
-using record::Told;
+using record::Sent;
 
 // The server may be newer, so unknown fields are ignored; the answer contains the server's version.
 const record::Table& table_of(const ServerInfo*) {
@@ -88,7 +88,7 @@ const record::Table& table_of(const ServerInfo*) {
                                            .least = 0}),
            field<&ServerInfo::state_folder>(
                "state_folder", {.help = "Empty unless the caller is an admin of the server.",
-                                .told = Told::kAlways}),
+                                .sent = Sent::kAlways}),
            field<&ServerInfo::engine>(
                "engine",
                {.help =
@@ -99,7 +99,7 @@ const record::Table& table_of(const ServerInfo*) {
            field<&ServerInfo::config_changed>(
                "config_changed", {.help = "Its configuration file was changed after it was read. "
                                           "False unless the caller is an admin of the server.",
-                                  .told = Told::kAlways}),
+                                  .sent = Sent::kAlways}),
            field<&ServerInfo::need_restart>(
                "need_restart",
                {.help = "The keys of its configuration whose changed values it has read, but uses "
@@ -255,8 +255,8 @@ const Table& table_of(const JobEvent*) {
           {field<&JobEvent::time>(
                "time", {.help = "Unique among the events of a server.", .need = Need::kRequired}),
            field<&JobEvent::job>("job", {.help = "Its name.", .need = Need::kRequired}),
-           field<&JobEvent::project>("project", {.told = record::Told::kAlways}),
-           field<&JobEvent::job_id>("job_id", {.told = record::Told::kAlways}),
+           field<&JobEvent::project>("project", {.sent = record::Sent::kAlways}),
+           field<&JobEvent::job_id>("job_id", {.sent = record::Sent::kAlways}),
            words::sentence_row<&JobEvent::what>("text", {.need = Need::kRequired}),
            words::fact_row<&JobEvent::what>("fact",
                                             {.help = "`text` as data, as in an event of a job."})},

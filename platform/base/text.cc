@@ -118,16 +118,16 @@ std::string count_text(int64_t count, std::string_view noun) {
   return text;
 }
 
-std::string said_of(std::string_view subject, std::string_view text) {
+std::string fault_message(std::string_view subject, std::string_view text) {
   constexpr std::array<std::string_view, 11> kBeginnings{
       "a", "an", "the", "this", "there", "only", "give", "without", "method", "at", "its"};
   const std::string_view first = text.substr(0, text.find(' '));
   const bool is_sentence =
       std::find(kBeginnings.begin(), kBeginnings.end(), first) != kBeginnings.end() ||
       (subject.ends_with('\'') && !text.empty() && (text[0] < 'a' || text[0] > 'z'));
-  std::string said(subject);
-  said.append(is_sentence ? ": " : " ").append(text);
-  return said;
+  std::string message(subject);
+  message.append(is_sentence ? ": " : " ").append(text);
+  return message;
 }
 
 std::string single_quoted(std::string_view text) {

@@ -56,7 +56,7 @@ std::string count_text(int64_t count, std::string_view noun);
 
 /// What is wrong with `subject`: "--workers is missing", but "--after: a job cannot wait for
 /// itself" if the text is a sentence with a subject of its own.
-std::string said_of(std::string_view subject, std::string_view text);
+std::string fault_message(std::string_view subject, std::string_view text);
 
 /// 'text', unchanged. (std::quoted() would be found next to a function named quoted() by
 /// argument-dependent lookup.)

@@ -35,15 +35,15 @@ TEST(Nearest, FindsNothingForWordsOfOneOrTwoLetters) {
   EXPECT_EQ(nearest("ab", {"ac", "abc"}), "");
 }
 
-TEST(SaidOf, PutsAColonBeforeASentenceWithItsOwnSubject) {
-  EXPECT_EQ(said_of("--workers", "is missing"), "--workers is missing");
-  EXPECT_EQ(said_of("--workers", "'x' is not a whole number"),
+TEST(FaultMessage, PutsAColonBeforeASentenceWithItsOwnSubject) {
+  EXPECT_EQ(fault_message("--workers", "is missing"), "--workers is missing");
+  EXPECT_EQ(fault_message("--workers", "'x' is not a whole number"),
             "--workers 'x' is not a whole number");
-  EXPECT_EQ(said_of("--workers", "0 is out of range"), "--workers 0 is out of range");
-  EXPECT_EQ(said_of("--after", "a job cannot wait for itself"),
+  EXPECT_EQ(fault_message("--workers", "0 is out of range"), "--workers 0 is out of range");
+  EXPECT_EQ(fault_message("--after", "a job cannot wait for itself"),
             "--after: a job cannot wait for itself");
-  EXPECT_EQ(said_of("'workers'", "is set twice"), "'workers' is set twice");
-  EXPECT_EQ(said_of("'workers'", "'x' is not a whole number"),
+  EXPECT_EQ(fault_message("'workers'", "is set twice"), "'workers' is set twice");
+  EXPECT_EQ(fault_message("'workers'", "'x' is not a whole number"),
             "'workers': 'x' is not a whole number");
 }
 

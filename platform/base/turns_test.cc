@@ -10,7 +10,7 @@
 namespace muster::base {
 namespace {
 
-/// Pieces that note their names when they begin, and end when the test says so.
+/// Pieces that note their names when they begin, and end on demand.
 struct NotedPieces {
   Turns::Piece piece(const std::string& name) {
     return [this, name](Turns::Done end) {

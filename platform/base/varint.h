@@ -1,5 +1,6 @@
-// Whole numbers of variable length: seven bits in each byte, the lowest first; the highest bit of a byte says that
-// another byte follows (LEB128, as in Protocol Buffers). Small numbers take one byte.
+// Whole numbers of variable length: seven bits in each byte, the lowest first; the highest bit of a
+// byte means that another byte follows (LEB128, as in Protocol Buffers). Small numbers take one
+// byte.
 //
 // Pure.
 #pragma once

@@ -130,7 +130,7 @@ Result<YamlValue> parse_or_throw(const std::string& text, int first_line, int& c
   return value;
 }
 
-/// yaml-cpp's message for a tab in the indentation says little. `line`: from 0.
+/// yaml-cpp's message for a tab in the indentation is vague. `line`: from 0.
 bool is_indented_with_tab(std::string_view text, int line) {
   for (; line > 0 && !text.empty(); --line) {
     text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);

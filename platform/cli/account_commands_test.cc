@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 
 #include "cli/cli_fixture.h"
 #include "http/sockets.h"
+#include "http/tls_session.h"
 
 namespace muster::cli {
 
@@ -131,6 +133,38 @@ TEST_F(SharedServer, CtrlCEndsALoginWhoseHandshakeGetsNoAnswer) {
   EXPECT_EQ(login.err, "muster: interrupted while waiting for the server\n");
 }
 
+TEST_F(SharedServer, CtrlCEndsALoginWhileTheFingerprintIsRead) {
+  const auto listening = http::listen_on({.host = "127.0.0.1", .port = 0});
+  ASSERT_TRUE(listening);
+  const auto identity =
+      http::make_self_signed({"127.0.0.1"}, base::SystemClock().now(), std::chrono::hours(1));
+  ASSERT_TRUE(identity);
+  const auto context = http::server_context(*identity);
+  ASSERT_TRUE(context);
+  // The first connection shows the certificate, which is not trusted. The second one, which is to
+  // read the fingerprint, gets no answer.
+  std::thread interrupter([&] {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    pollfd connection{.fd = listening->get(), .events = POLLIN, .revents = 0};
+    ::poll(&connection, 1, -1);
+    {
+      const base::UniqueFd first(::accept(listening->get(), nullptr, nullptr));
+      http::TlsSession session(*context, first.get(), http::TlsSession::Role::kServer);
+      session.handshake();  // the socket blocks: until the client refuses the certificate
+    }
+    ::poll(&connection, 1, -1);
+    ::kill(::getpid(), SIGINT);
+  });
+
+  const Outcome login = muster({"login", "https://" + *http::listening_at(listening->get()),
+                                "--token-file", token_file(server_->first_token())});
+  interrupter.join();
+
+  EXPECT_EQ(login.code, 130) << login.err;
+}
+
 TEST_F(SharedServer, CtrlCLeavesAnEarlierSessionThatTheServerDoesNotEnd) {
   server_.reset();
   serve({.signal = SIGINT, .tls = true, .unanswered = "POST /v1/logout"});
@@ -237,7 +271,7 @@ TEST_F(SharedServer, IsForgottenEvenIfItIsUnreachable) {
   EXPECT_EQ(contexts().find("muster_"), std::string::npos);
 }
 
-TEST_F(SharedServer, IsNotSaidToHaveEndedASessionIfItsCertificateIsAnother) {
+TEST_F(SharedServer, IsNotReportedToHaveEndedASessionIfItsCertificateIsAnother) {
   ASSERT_EQ(log_in(server_->first_token()).code, 0);
   const std::string session = token_in(contexts());
   pin_another_certificate();

@@ -199,9 +199,9 @@ TEST(BadClusterUsage, IsReportedInASentence) {
       {{"server", "--node-pool", ""}, "--node-pool is empty"},
       {{"top", "--onec"}, "did you mean '--once'?"},
   };
-  for (const auto& [words, says] : lines) {
-    EXPECT_NE(refusal(words).find(says), std::string::npos)
-        << refusal(words) << "\n  should say: " << says;
+  for (const auto& [words, fault] : lines) {
+    EXPECT_NE(refusal(words).find(fault), std::string::npos)
+        << refusal(words) << "\n  should say: " << fault;
   }
 }
 

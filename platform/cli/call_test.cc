@@ -246,11 +246,11 @@ TEST(Aliases, OfOtherProductsAreAccepted) {
 }
 
 TEST(Flags, AreAcceptedInEverySpelling) {
-  for (const Words& said : {Words{"-n3"}, {"-n", "3"}, {"--workers=3"}, {"--workers", "3"}}) {
+  for (const Words& spelling : {Words{"-n3"}, {"-n", "3"}, {"--workers=3"}, {"--workers", "3"}}) {
     Words words{"submit", "mpi", "dist"};
-    words.insert(words.end(), said.begin(), said.end());
+    words.insert(words.end(), spelling.begin(), spelling.end());
     words.insert(words.end(), {"--", "true"});
-    EXPECT_EQ(parsed<jobs::SubmitCommand>(words).spec.workers, 3) << said.front();
+    EXPECT_EQ(parsed<jobs::SubmitCommand>(words).spec.workers, 3) << spelling.front();
   }
   const auto list = parsed<jobs::ListCommand>({"list", "-lteam=nlp", "-oyaml"});
   EXPECT_EQ(list.query.labels, (Words{"team=nlp"}));
@@ -311,7 +311,7 @@ TEST(Help, IsPrintedForTheCommandBeforeTheFlag) {
 
 struct BadCommandLine {
   Words words;
-  std::string says;
+  std::string fault;
 };
 
 TEST(BadUsage, IsReportedInASentence) {
@@ -399,8 +399,8 @@ TEST(BadUsage, IsReportedInASentence) {
       {{"completion", "tcsh"}, "SHELL 'tcsh' is invalid: expected one of bash, zsh, fish"},
   };
   for (const BadCommandLine& line : lines) {
-    EXPECT_NE(refusal(line.words).find(line.says), std::string::npos)
-        << refusal(line.words) << "\n  should say: " << line.says;
+    EXPECT_NE(refusal(line.words).find(line.fault), std::string::npos)
+        << refusal(line.words) << "\n  should say: " << line.fault;
   }
 }
 

@@ -33,8 +33,8 @@ TEST(Copy, CopiesFromHereToAJobOrFromJobsToHere) {
       {{"cp", "job:a", ""}, "a file name is empty"},
   };
   for (const auto& [words, refusal] : cases) {
-    const std::string said = refusal_by(ada(), words);
-    EXPECT_NE(said.find(refusal.empty() ? "accepted" : refusal), std::string::npos) << said;
+    const std::string text = refusal_by(ada(), words);
+    EXPECT_NE(text.find(refusal.empty() ? "accepted" : refusal), std::string::npos) << text;
   }
 }
 
@@ -51,10 +51,10 @@ TEST(PortForward, TakesAnyNumberOfPorts) {
 }
 
 TEST(PortForward, ReportsEveryInvalidPort) {
-  const std::string said = refusal_by(ada(), {"port-forward", "dist", "http", "80", "0"});
+  const std::string text = refusal_by(ada(), {"port-forward", "dist", "http", "80", "0"});
 
-  EXPECT_NE(said.find("'http' is neither PORT nor LOCAL:REMOTE"), std::string::npos) << said;
-  EXPECT_NE(said.find("'0' is neither PORT nor LOCAL:REMOTE"), std::string::npos) << said;
+  EXPECT_NE(text.find("'http' is neither PORT nor LOCAL:REMOTE"), std::string::npos) << text;
+  EXPECT_NE(text.find("'0' is neither PORT nor LOCAL:REMOTE"), std::string::npos) << text;
   EXPECT_NE(refusal_by(ada(), {"port-forward", "dist"}).find("a port is missing"),
             std::string::npos);
 }

@@ -203,14 +203,17 @@ TEST_F(ChangedJobs, CtrlCTakesTheJobsOfAFileBack) {
   const std::string jobs =
       file("jobs.yaml", "name: a\ncommand: [ls]\n---\nname: b\ncommand: [ls]\n");
   // After 2 forecasts, Ctrl-C comes while the first or the last job is submitted.
-  for (const int before : {2, 3}) {
+  for (const auto& [before, names] : {std::pair(2, "a"), std::pair(3, "a, b")}) {
     server_.reset();
     serve({.signal = SIGINT, .signals_at = "POST /v1/jobs", .signals_after = before});
 
     const Outcome ran = muster({"submit", "-f", jobs});
 
     EXPECT_EQ(ran.code, 130);
-    EXPECT_EQ(ran.err, "muster: interrupted; none of the 2 jobs was submitted\n");
+    EXPECT_EQ(ran.err, std::string("muster: interrupted; deleting the jobs that were submitted: ") +
+                           names +
+                           "; press Ctrl-C again to leave them\n"
+                           "muster: interrupted; none of the 2 jobs was submitted\n");
     EXPECT_EQ(muster({"list", "-o", "names"}).out, "");
   }
 }
@@ -243,6 +246,19 @@ TEST_F(ChangedJobs, AJobWhoseAnswerStaysLostIsNamed) {
   EXPECT_TRUE(has(ran.err, "; job 'b' may be submitted")) << ran.err;
   EXPECT_TRUE(has(ran.err, "look for it: muster get b")) << ran.err;
   EXPECT_FALSE(has(ran.err, "none of the 2 jobs")) << ran.err;
+}
+
+TEST_F(ChangedJobs, AJobThatTheServerNamesIsToBeFoundInTheListIfItsAnswerStaysLost) {
+  serve({.answer_lost = "POST /v1/jobs", .answer_lost_after = 3});
+  const std::string jobs =
+      file("jobs.yaml", "name: a\ncommand: [ls]\n---\nname: b\ncommand: [ls]\n");
+
+  const Outcome ran = muster({"submit", "-f", jobs, "--name-suffix"});
+
+  EXPECT_EQ(ran.code, 5);
+  EXPECT_TRUE(has(ran.err, "; a job named like 'b' may be submitted")) << ran.err;
+  EXPECT_TRUE(has(ran.err, "look for it among your newest jobs: muster list --mine")) << ran.err;
+  EXPECT_FALSE(has(ran.err, "muster get")) << ran.err;
 }
 
 TEST_F(ChangedJobs, AJobThatTheServerMayHaveStoredBeforeItsErrorIsNamed) {

@@ -277,7 +277,7 @@ Result<int> run_own(const std::vector<std::string>& args, const Hooks& hooks) {
 }  // namespace
 
 int run(const std::vector<std::string>& args, const Hooks& hooks) {
-  return run_and_tell("muster", [&] { return run_own(args, hooks); });
+  return run_and_report("muster", [&] { return run_own(args, hooks); });
 }
 
 }  // namespace muster::cli

@@ -160,6 +160,35 @@ TEST_F(Cli, ASecondSignalEndsARunThatGetsNoAnswer) {
   EXPECT_EQ(count_of("POST /v1/jobs"), 1);
 }
 
+TEST_F(Cli, ASubmissionWithoutAnAnswerNamesNoOtherJob) {
+  // Job 'a' is another job: the server gives this one another name.
+  for (const auto& [words, name] :
+       {std::pair(Words{"a", "--name-suffix"}, "a"), std::pair(Words{"a-{n}"}, "a-{n}")}) {
+    server_.reset();
+    serve({.signal = SIGINT, .unanswered = "POST /v1/jobs"});
+    Words all{"submit", "single"};
+    all.insert(all.end(), words.begin(), words.end());
+    all.insert(all.end(), {"--follow", "--", "ls"});
+
+    const Outcome outcome = muster(all);
+
+    EXPECT_EQ(outcome.code, 130);
+    EXPECT_EQ(
+        outcome.err,
+        std::string("muster: interrupted before the server has answered; a job named like '") +
+            name +
+            "' may be submitted\n"
+            "  look for it among your newest jobs: muster list --mine\n");
+  }
+}
+
+TEST_F(Cli, ARunWithoutAnAnswerNamesItsRandomName) {
+  serve({.signal = SIGINT, .unanswered = "POST /v1/jobs", .second_signal = SIGTERM});
+  const Outcome outcome = muster({"run", "--", "ls"});
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_NE(outcome.err.find("; stop it: muster stop run-"), std::string::npos) << outcome.err;
+}
+
 TEST_F(Cli, CtrlCStopsAForegroundJobThatIsBeingSubmitted) {
   serve({.signal = SIGINT, .runs_on = true, .exit_code = 143, .signals_at = "POST /v1/jobs"});
 

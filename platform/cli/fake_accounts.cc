@@ -82,13 +82,13 @@ api::NewToken& FakeAccounts::issue(const std::string& user, TokenKind kind,
 }
 
 http::Response FakeAccounts::log_in(const http::Request& request) {
-  const auto wanted = api::token_request_from_json(request.body);
-  if (!wanted) return problem_answer(base::ErrorCode::kInvalid, wanted.error().what);
+  const auto token_request = api::token_request_from_json(request.body);
+  if (!token_request) return problem_answer(base::ErrorCode::kInvalid, token_request.error().what);
   const api::NewToken shown = *shown_by(request);
   if (shown.token.kind == TokenKind::kInvitation) {
     std::erase_if(tokens_, [&](const api::NewToken& token) { return token.text == shown.text; });
   }
-  api::TokenRequest session = *wanted;
+  api::TokenRequest session = *token_request;
   session.lifetime = std::chrono::hours(30 * 24);
   return {.status = 201,
           .body = api::new_token_to_json(issue(shown.token.user, TokenKind::kSession, session))};
@@ -163,10 +163,12 @@ http::Response FakeAccounts::answer_token(const http::Request& request, const st
   const api::NewToken* const shown = shown_by(request);
   const std::string caller = shown == nullptr ? "root" : shown->token.user;
   if (request.method == "POST") {
-    const auto wanted = api::token_request_from_json(request.body);
-    if (!wanted) return problem_answer(base::ErrorCode::kInvalid, wanted.error().what);
-    const std::string user = wanted->user.empty() ? caller : wanted->user;
-    return {.status = 201, .body = api::new_token_to_json(issue(user, TokenKind::kApi, *wanted))};
+    const auto token_request = api::token_request_from_json(request.body);
+    if (!token_request)
+      return problem_answer(base::ErrorCode::kInvalid, token_request.error().what);
+    const std::string user = token_request->user.empty() ? caller : token_request->user;
+    return {.status = 201,
+            .body = api::new_token_to_json(issue(user, TokenKind::kApi, *token_request))};
   }
   if (request.method == "DELETE") {
     const size_t count =

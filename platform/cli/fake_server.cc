@@ -104,7 +104,10 @@ struct FakeServer::State {
     if (what == "GET /v1/jobs") return list(request);
     if (what == "GET /v1/list") return list_rows(request);
     if (request.path == api::kWatchEventsPath) return watch_events(request);
-    if (request.path == api::kWatchJobsPath) return watch_jobs(request);
+    if (request.path == api::kWatchJobsPath) {
+      if (what == script.vanishes_at) jobs.clear();
+      return watch_jobs(request);
+    }
     if (what == "POST /v1/jobs") return submit(request);
     if (request.path.starts_with(std::string(api::kArraysPath) + "/")) return of_array(request);
     if (request.path.starts_with(std::string(api::kSweepsPath) + "/")) return of_sweep(request);
@@ -323,8 +326,8 @@ struct FakeServer::State {
     const job::Job& job = found->second;
     tape = std::make_shared<Tape>();
     for (const job::Event& happened : job.events) {
-      const api::JobEvent told{.time = happened.time, .job = job.spec.name, .what = happened.what};
-      tape->pieces.push_back(event(api::kHistoryEvent, api::job_event_to_json(told)));
+      const api::JobEvent past{.time = happened.time, .job = job.spec.name, .what = happened.what};
+      tape->pieces.push_back(event(api::kHistoryEvent, api::job_event_to_json(past)));
     }
     tape->pieces.push_back(event(api::kEndEvent, api::job_to_json(job)));
     return {.content_type = "text/event-stream", .stream = std::make_shared<TapeStream>(tape)};
@@ -332,43 +335,43 @@ struct FakeServer::State {
 
   /// All jobs, and then their changes.
   http::Response watch_jobs(const http::Request& request) {
-    const auto wanted = [&](const char* parameter, const std::string& value) {
+    const auto matches = [&](const char* parameter, const std::string& value) {
       const auto found = request.query.find(parameter);
       return found == request.query.end() || found->second == value;
     };
-    auto told = std::make_shared<Tape>(Tape{.stays_open = true});
-    const auto tell = [&](const job::Job& job) {
-      if (wanted("project", job.spec.project) && wanted("name", job.spec.name)) {
-        told->pieces.push_back(event(api::kJobEvent, api::job_to_json(job)));
+    auto changes = std::make_shared<Tape>(Tape{.stays_open = true});
+    const auto send_job = [&](const job::Job& job) {
+      if (matches("project", job.spec.project) && matches("name", job.spec.name)) {
+        changes->pieces.push_back(event(api::kJobEvent, api::job_to_json(job)));
       }
     };
-    const auto tell_array = [&](const job::Array& array) {
-      if (!wanted("project", array.spec.project) || !wanted("name", array.spec.name)) return;
-      told->pieces.push_back(event(api::kArrayEvent, api::array_to_json(array)));
+    const auto send_array = [&](const job::Array& array) {
+      if (!matches("project", array.spec.project) || !matches("name", array.spec.name)) return;
+      changes->pieces.push_back(event(api::kArrayEvent, api::array_to_json(array)));
     };
-    const auto tell_sweep = [&](const sweep::SweepSummary& sweep) {
-      if (!wanted("project", sweep.project) || !wanted("name", sweep.name)) return;
-      told->pieces.push_back(event(api::kSweepEvent, record::to_json(sweep)));
+    const auto send_sweep = [&](const sweep::SweepSummary& sweep) {
+      if (!matches("project", sweep.project) || !matches("name", sweep.name)) return;
+      changes->pieces.push_back(event(api::kSweepEvent, record::to_json(sweep)));
     };
-    for (const auto& [name, job] : jobs) tell(job);
-    for (const sweep::Sweep& sweep : script.sweeps) tell_sweep(sweep.summary);
-    told->pieces.push_back(event(api::kReadyEvent, "{}"));
+    for (const auto& [name, job] : jobs) send_job(job);
+    for (const sweep::Sweep& sweep : script.sweeps) send_sweep(sweep.summary);
+    changes->pieces.push_back(event(api::kReadyEvent, "{}"));
     for (const job::Array& array : script.arrays) {
-      for (int i = 0; i < script.array_changes; ++i) tell_array(array);
+      for (int i = 0; i < script.array_changes; ++i) send_array(array);
     }
     if (script.settles_when_watched) {
       for (sweep::Sweep& sweep : script.sweeps) {
         if (!sweep.summary.ended) end_sweep(sweep, sweep::SweepPhase::kSucceeded);
-        tell_sweep(sweep.summary);
+        send_sweep(sweep.summary);
       }
     }
     if (script.settles_when_watched) {
       for (auto& [name, job] : jobs) {
         settle(job);
-        tell(job);
+        send_job(job);
       }
     }
-    return {.content_type = "text/event-stream", .stream = std::make_shared<TapeStream>(told)};
+    return {.content_type = "text/event-stream", .stream = std::make_shared<TapeStream>(changes)};
   }
 
   void settle(job::Job& job) const {
@@ -383,10 +386,10 @@ struct FakeServer::State {
 
   /// A program that prints the request, and ends with code 7.
   http::Response exec(const http::Request& request) {
-    const auto wish = api::exec_request_from_parameters(request.query);
-    if (!wish) return problem_answer(wish.error().code, wish.error().what);
-    std::string text = wish->task + (wish->terminal ? " with a terminal:" : ":");
-    for (const std::string& word : wish->command) text += " [" + word + "]";
+    const auto exec_request = api::exec_request_from_parameters(request.query);
+    if (!exec_request) return problem_answer(exec_request.error().code, exec_request.error().what);
+    std::string text = exec_request->task + (exec_request->terminal ? " with a terminal:" : ":");
+    for (const std::string& word : exec_request->command) text += " [" + word + "]";
     http::Response response;
     response.websocket = [text](const std::shared_ptr<http::WebSocket>& socket) {
       socket->send(http::WebSocket::Kind::kBinary, api::kOutputByte + text + "\n");

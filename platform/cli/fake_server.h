@@ -44,7 +44,8 @@ struct Script {
   std::vector<job::Job> jobs = {};  ///< jobs that exist from the beginning
   bool unique_names = false;        ///< refuses a name that is in use
   std::string rival = {};           ///< a job of this name appears just before a job is submitted
-  /// "POST /v1/jobs/a/stop": the job is removed just before this request
+  /// "POST /v1/jobs/a/stop": the job is removed just before this request; "GET /v1/watch/jobs": all
+  /// jobs are
   std::string vanishes_at = {};
   std::string refuses = {};  ///< "PUT /v1/projects/a/secrets/B": this request is refused
   int refuses_after = 0;     ///< the number of requests that are accepted before

@@ -90,12 +90,12 @@ TEST(Table, ContainsNoControlCharacters) {
 }
 
 TEST(Terminal, HasColourUnlessItIsTurnedOff) {
-  EXPECT_TRUE(wants_colour(true, nullptr, "xterm"));
-  EXPECT_TRUE(wants_colour(true, "", "xterm"));
-  EXPECT_FALSE(wants_colour(false, nullptr, "xterm"));
-  EXPECT_FALSE(wants_colour(true, "1", "xterm"));
-  EXPECT_FALSE(wants_colour(true, nullptr, "dumb"));
-  EXPECT_FALSE(wants_colour(true, nullptr, nullptr));
+  EXPECT_TRUE(uses_colour(true, nullptr, "xterm"));
+  EXPECT_TRUE(uses_colour(true, "", "xterm"));
+  EXPECT_FALSE(uses_colour(false, nullptr, "xterm"));
+  EXPECT_FALSE(uses_colour(true, "1", "xterm"));
+  EXPECT_FALSE(uses_colour(true, nullptr, "dumb"));
+  EXPECT_FALSE(uses_colour(true, nullptr, nullptr));
 }
 
 TEST(SafeLines, KeepsNewlinesAndEscapesOtherControlCharacters) {
@@ -233,7 +233,7 @@ TEST(JobPage, ShowsTheLaunchMethodAndTheContainerSettings) {
   }
 }
 
-TEST(JobPage, ShowsAPartlyKnownLaunchMethod) {
+TEST(JobPage, ShowsAPartlyReportedLaunchMethod) {
   const auto words = [](job::LaunchFacts facts) {
     job::Job job = failed_job();
     job.launch = std::move(facts);

@@ -134,8 +134,8 @@ std::vector<Fault> faults_of_engines(const ServeOptions& options) {
 std::vector<Fault> faults_of_slurm(const ServeOptions& options) {
   if (!options.slurm_rest.empty() || options.engine != "slurm") return {};
   std::vector<Fault> faults;
-  const auto need_rest = [&](bool is_said, const std::string& key) {
-    if (is_said) faults.push_back({.field = key, .what = "is for slurmrestd: slurm.rest"});
+  const auto need_rest = [&](bool is_set, const std::string& key) {
+    if (is_set) faults.push_back({.field = key, .what = "is for slurmrestd: slurm.rest"});
   };
   need_rest(!options.slurm_rest_user.empty(), "slurm.rest_user");
   need_rest(!options.slurm_token_command.empty(), "slurm.token_command");

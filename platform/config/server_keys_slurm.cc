@@ -8,7 +8,7 @@ namespace muster::config {
 namespace {
 
 /// Requests to Slurm.
-ServerKeys asking() {
+ServerKeys request_keys() {
   return {
       key({.name = "slurm.rest",
            .flag = "--slurm-rest",
@@ -32,7 +32,7 @@ ServerKeys asking() {
 }
 
 /// The addresses and folders that the server and the nodes share.
-ServerKeys meeting() {
+ServerKeys address_keys() {
   return {
       key({.name = "slurm.callback",
            .flag = "--slurm-callback",
@@ -76,7 +76,7 @@ ServerKeys meeting() {
 }
 
 /// Options for all Slurm jobs.
-ServerKeys saying() {
+ServerKeys job_keys() {
   return {
       key({.name = "slurm.accounts",
            .flag = "--slurm-accounts",
@@ -122,7 +122,7 @@ ServerKeys saying() {
 
 ServerKeys slurm_server_keys() {
   ServerKeys keys;
-  for (ServerKeys part : {asking(), meeting(), saying()}) {
+  for (ServerKeys part : {request_keys(), address_keys(), job_keys()}) {
     for (ServerKey& each : part) {
       each.engine = "slurm";
       keys.push_back(std::move(each));

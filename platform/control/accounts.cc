@@ -67,9 +67,9 @@ Result<Identity> Accounts::identify(std::string_view token_text, const std::stri
   if (!text) return not_valid();
   // An unknown id is checked against a token that no user has: the hash is computed and compared in
   // any case, so the time of the answer does not reveal which ids exist.
-  static const Token kNobodys{.hash = std::string(32, '\0')};
+  static const Token kNoUsersToken{.hash = std::string(32, '\0')};
   const auto found = tokens_.find(text->id);
-  const Token& shown = found == tokens_.end() ? kNobodys : found->second;
+  const Token& shown = found == tokens_.end() ? kNoUsersToken : found->second;
   const bool is_right = access::matches(shown, text->secret);
   const auto user = users_.find(shown.user);
   if (!is_right || found == tokens_.end() || user == users_.end()) return not_valid();

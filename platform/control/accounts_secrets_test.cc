@@ -95,7 +95,7 @@ TEST_F(AccountsTest, TheNearestSecretOfTheProjectIsSuggestedForAMissingSecret) {
             "there is no secret 'API_KEYS' in project 'team'\n  did you mean 'API_KEY'?");
   EXPECT_EQ(accounts_->open_secret("other", "API_KEY").error().advice,
             "muster secret set API_KEY --project other adds one");
-  EXPECT_EQ(said(accounts_->remove_secret("other", "API_KEY", by_)),
+  EXPECT_EQ(outcome(accounts_->remove_secret("other", "API_KEY", by_)),
             "there is no secret 'API_KEY' in project 'other'");
 }
 

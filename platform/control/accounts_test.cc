@@ -67,9 +67,9 @@ TEST_F(AccountsTest, ThatATokenHasExpiredIsReportedOnlyForTheRightSecret) {
   EXPECT_TRUE(accounts_->identify(issued.text, "local"));
   clock_.advance(seconds(1));
 
-  EXPECT_EQ(said(accounts_->identify(issued.text, "local")),
+  EXPECT_EQ(outcome(accounts_->identify(issued.text, "local")),
             "the token expired at 2023-11-14T23:13:20Z");
-  EXPECT_EQ(said(accounts_->identify(forged, "local")), kNotValid);
+  EXPECT_EQ(outcome(accounts_->identify(forged, "local")), kNotValid);
 }
 
 TEST_F(AccountsTest, TokensOfADisabledUserAreRefusedUntilTheUserIsEnabledAgain) {
@@ -80,8 +80,8 @@ TEST_F(AccountsTest, TokensOfADisabledUserAreRefusedUntilTheUserIsEnabledAgain) 
 
   ada.disabled = true;
   ASSERT_TRUE(accounts_->set_user(ada, by_));
-  EXPECT_EQ(said(accounts_->identify(issued.text, "local")), "user 'ada' is disabled");
-  EXPECT_EQ(said(accounts_->identify(forged, "local")), kNotValid);
+  EXPECT_EQ(outcome(accounts_->identify(issued.text, "local")), "user 'ada' is disabled");
+  EXPECT_EQ(outcome(accounts_->identify(forged, "local")), kNotValid);
 
   ada.disabled = false;
   ASSERT_TRUE(accounts_->set_user(ada, by_));
@@ -152,7 +152,7 @@ TEST_F(AccountsTest, EveryFaultOfAUserIsReported) {
 
 TEST_F(AccountsTest, ANameCanBeUsedOnce) {
   add_user("ada");
-  EXPECT_EQ(said(accounts_->create_user({.name = "ada"}, by_)), "user 'ada' exists already");
+  EXPECT_EQ(outcome(accounts_->create_user({.name = "ada"}, by_)), "user 'ada' exists already");
   EXPECT_EQ(records(), 1U);
 }
 
@@ -162,8 +162,8 @@ TEST_F(AccountsTest, TheNearestNameIsSuggestedForAnUnknownUser) {
   ASSERT_FALSE(user);
   EXPECT_EQ(user.error().code, ErrorCode::kNotFound);
   EXPECT_EQ(user.error().to_string(), "there is no user 'adda'\n  did you mean 'ada'?");
-  EXPECT_EQ(said(accounts_->set_user({.name = "adda"}, by_)), "there is no user 'adda'");
-  EXPECT_EQ(said(accounts_->remove_user("adda", by_)), "there is no user 'adda'");
+  EXPECT_EQ(outcome(accounts_->set_user({.name = "adda"}, by_)), "there is no user 'adda'");
+  EXPECT_EQ(outcome(accounts_->remove_user("adda", by_)), "there is no user 'adda'");
 }
 
 TEST_F(AccountsTest, AChangeOfAUserRecordsTheOldAndTheNewValues) {
@@ -214,7 +214,7 @@ TEST_F(AccountsTest, RemovingAUserRemovesItsTokens) {
 
   EXPECT_EQ(last_record().action, "user.remove");
   EXPECT_EQ(last_record().target, "ada");
-  EXPECT_EQ(said(accounts_->identify(adas.text, "local")), kNotValid);
+  EXPECT_EQ(outcome(accounts_->identify(adas.text, "local")), kNotValid);
   EXPECT_TRUE(accounts_->identify(bobs.text, "local"));
   live_again();
   EXPECT_EQ(accounts_->users().size(), 1U);
@@ -226,7 +226,7 @@ TEST_F(AccountsTest, ANewUserDoesNotInheritTokensOfAFormerUserOfItsName) {
   const IssuedToken old = issue({.user = "ada"});
   ASSERT_TRUE(accounts_->remove_user("ada", by_));
   add_user("ada");
-  EXPECT_EQ(said(accounts_->identify(old.text, "local")), kNotValid);
+  EXPECT_EQ(outcome(accounts_->identify(old.text, "local")), kNotValid);
 }
 
 TEST_F(AccountsTest, UsersAreListedByName) {
@@ -278,13 +278,14 @@ TEST_F(AccountsTest, AChangeThatCouldNotBeStoredHasNoEffect) {
 
   store_.full = true;
   for (const std::string& answer :
-       {said(accounts_->create_user({.name = "bob"}, by_)), said(accounts_->set_user(changed, by_)),
-        said(accounts_->remove_user("ada", by_)), said(accounts_->issue({.user = "ada"}, by_)),
-        said(accounts_->log_in(invited, "", hours(1), by_)),
-        said(accounts_->revoke(token.token.id, by_)),
-        said(accounts_->set_secret("team", "NEW", "x", by_)),
-        said(accounts_->set_secret("team", "KEY", "y", by_)),
-        said(accounts_->remove_secret("team", "KEY", by_))}) {
+       {outcome(accounts_->create_user({.name = "bob"}, by_)),
+        outcome(accounts_->set_user(changed, by_)), outcome(accounts_->remove_user("ada", by_)),
+        outcome(accounts_->issue({.user = "ada"}, by_)),
+        outcome(accounts_->log_in(invited, "", hours(1), by_)),
+        outcome(accounts_->revoke(token.token.id, by_)),
+        outcome(accounts_->set_secret("team", "NEW", "x", by_)),
+        outcome(accounts_->set_secret("team", "KEY", "y", by_)),
+        outcome(accounts_->remove_secret("team", "KEY", by_))}) {
     EXPECT_EQ(answer, "the disk is full");
   }
   store_.full = false;

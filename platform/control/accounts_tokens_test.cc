@@ -56,7 +56,7 @@ TEST_F(AccountsTest, ATokenWithoutALifetimeNeverExpires) {
 
 TEST_F(AccountsTest, EveryFaultOfATokenRequestIsReported) {
   add_user("ada");
-  EXPECT_EQ(said(accounts_->issue({.user = "adda"}, by_)), "there is no user 'adda'");
+  EXPECT_EQ(outcome(accounts_->issue({.user = "adda"}, by_)), "there is no user 'adda'");
   EXPECT_EQ(
       faults_of(accounts_->issue({.user = "ada",
                                   .description = std::string(201, 'x'),
@@ -99,7 +99,7 @@ TEST_F(AccountsTest, ARevokedTokenIsInvalidFromTheNextRequestOn) {
 
   ASSERT_TRUE(accounts_->revoke(issued.token.id, by_));
 
-  EXPECT_EQ(said(accounts_->identify(issued.text, "local")), kNotValid);
+  EXPECT_EQ(outcome(accounts_->identify(issued.text, "local")), kNotValid);
   EXPECT_EQ(last_record().action, "token.revoke");
   EXPECT_EQ(last_record().target, issued.token.id);
   const auto again = accounts_->revoke(issued.token.id, by_);
@@ -136,10 +136,10 @@ TEST_F(AccountsTest, AnInvitationBecomesASessionOnce) {
   EXPECT_EQ(last_record().action, "token.login");
   EXPECT_EQ(last_record().actor, ada);
 
-  EXPECT_EQ(said(accounts_->identify(invitation.text, "10.0.0.7")), kNotValid);
-  EXPECT_EQ(said(accounts_->log_in(who, "again", hours(1), ada)), kNotValid);
+  EXPECT_EQ(outcome(accounts_->identify(invitation.text, "10.0.0.7")), kNotValid);
+  EXPECT_EQ(outcome(accounts_->log_in(who, "again", hours(1), ada)), kNotValid);
   live_again();
-  EXPECT_EQ(said(accounts_->identify(invitation.text, "10.0.0.7")), kNotValid);
+  EXPECT_EQ(outcome(accounts_->identify(invitation.text, "10.0.0.7")), kNotValid);
   EXPECT_TRUE(accounts_->identify(session->text, "10.0.0.7"));
 }
 
@@ -189,12 +189,13 @@ TEST_F(AccountsTest, AUserHasSoManyTokensAndNoMore) {
 }
 
 TEST_F(AccountsTest, ACallerOnTheUnixSocketNeedsNoSession) {
-  EXPECT_EQ(said(accounts_->log_in(access::local_identity("root"), "", hours(1), by_)), kNotValid);
+  EXPECT_EQ(outcome(accounts_->log_in(access::local_identity("root"), "", hours(1), by_)),
+            kNotValid);
 }
 
 // --- when a token was used
 
-TEST_F(AccountsTest, TheLastUseOfATokenIsKnownAtOnceAndKeptWithTheNextChange) {
+TEST_F(AccountsTest, TheLastUseOfATokenIsShownAtOnceAndKeptWithTheNextChange) {
   add_user("ada");
   const IssuedToken issued = issue({.user = "ada"});
   clock_.advance(seconds(5));

@@ -22,10 +22,10 @@ using job::SlurmEnded;
 
 TEST_F(Allocations, AJobWhoseAllocationIsRefusedFailsWithoutStartingATask) {
   submit(with_retries(mpi("dist", "default", 2), 3));
-  tell(next("dist"), AllocationRefused{{.code = ErrorCode::kRefused,
-                                        .what = "Slurm takes no job for partition 'gpus'",
-                                        .advice = "sinfo shows the partitions",
-                                        .faults = {{.field = "partition", .what = "unknown"}}}});
+  report(next("dist"), AllocationRefused{{.code = ErrorCode::kRefused,
+                                          .what = "Slurm takes no job for partition 'gpus'",
+                                          .advice = "sinfo shows the partitions",
+                                          .faults = {{.field = "partition", .what = "unknown"}}}});
 
   EXPECT_EQ(job("dist").phase, Phase::kFailed);
   ASSERT_TRUE(job("dist").failure);
@@ -75,7 +75,7 @@ TEST_F(Allocations, AnEvictionByKubernetesIsStoredWithTheEndOfItsPod) {
                                                     .word = "WorkloadEvictedDueToPreempted"}};
   submit(single("one", "default", 1));
   give("one");
-  engine_.tell(gang("one"), AllocationRevoked{.why = Why::kEvicted, .end = end});
+  engine_.report_allocation(gang("one"), AllocationRevoked{.why = Why::kEvicted, .end = end});
   settle();
 
   EXPECT_EQ(job("one").eviction, job::Eviction(end)) << "until its task has ended";
@@ -116,9 +116,9 @@ TEST_F(Allocations, AJobThatIsCancelledInTheClusterIsStopped) {
   give("runs");
   take("runs",
        {.why = Why::kCancelled, .end = SlurmEnded{.text = "was cancelled in Slurm by ada"}});
-  tell(next("waits"),
-       AllocationRevoked{.why = Why::kCancelled,
-                         .end = SlurmEnded{.text = "was cancelled in Slurm by bob"}});
+  report(next("waits"),
+         AllocationRevoked{.why = Why::kCancelled,
+                           .end = SlurmEnded{.text = "was cancelled in Slurm by bob"}});
 
   EXPECT_EQ(job("runs").phase, Phase::kStopped);
   EXPECT_EQ(job("runs").reason, "was cancelled in Slurm by ada");
@@ -163,9 +163,9 @@ TEST_F(Allocations, ARevokedAllocationDoesNotChangeTheResultOfAnEndedLauncher) {
   end("dist");  // its launcher; the workers still run
   ASSERT_EQ(job("dist").phase, Phase::kRunning);
 
-  engine_.tell(of,
-               AllocationRevoked{
-                   .why = Why::kNodeLost, .end = SlurmEnded{.text = "NODE_FAIL"}, .node = "n2"});
+  engine_.report_allocation(
+      of, AllocationRevoked{
+              .why = Why::kNodeLost, .end = SlurmEnded{.text = "NODE_FAIL"}, .node = "n2"});
   lose_tasks(of);
   settle();
 
@@ -190,10 +190,10 @@ class TakenBeforeItStarted : public Allocations,
 TEST_P(TakenBeforeItStarted, NoTaskIsStarted) {
   submit(mpi("dist", "default", 2));
   const engine::GangId first = next("dist");
-  engine_.tell(first, granted("dist"));
-  engine_.tell(first,
-               AllocationRevoked{
-                   .why = GetParam(), .end = SlurmEnded{.text = "Slurm took it"}, .node = "n1"});
+  engine_.report_allocation(first, granted("dist"));
+  engine_.report_allocation(
+      first, AllocationRevoked{
+                 .why = GetParam(), .end = SlurmEnded{.text = "Slurm took it"}, .node = "n1"});
   settle();
 
   EXPECT_TRUE(engine_.plans.empty());
@@ -221,8 +221,9 @@ TEST_F(Allocations, AStartThatFailsBecauseTheAllocationWasRevokedIsNotAFailureOf
   submit(single("one", "default", 1));
   engine_.slow_starts = {"main"};
   give("one");
-  engine_.tell(gang("one"), AllocationRevoked{.why = Why::kEvicted,
-                                              .end = SlurmEnded{.text = "Slurm preempted it"}});
+  engine_.report_allocation(
+      gang("one"),
+      AllocationRevoked{.why = Why::kEvicted, .end = SlurmEnded{.text = "Slurm preempted it"}});
   engine_.finish_start("main", false);
   settle();
 
@@ -245,7 +246,7 @@ TEST_F(Allocations, AJobWithoutRetriesWaitsAgainIfItsNodeIsLostWhileItsTaskIsBei
   engine_.slow_starts = {"main"};
   give("one");
   ASSERT_EQ(job("one").phase, Phase::kStarting);
-  engine_.tell(gang("one"), requeued_with_its_node());
+  engine_.report_allocation(gang("one"), requeued_with_its_node());
   engine_.finish_start("main", false);
   settle();
 
@@ -261,7 +262,7 @@ TEST_F(Allocations, AnMpiJobWithoutRetriesWaitsAgainIfANodeIsLostBeforeItsLaunch
   give("dist");
   ASSERT_EQ(job("dist").phase, Phase::kStarting);
   const engine::GangId of = gang("dist");
-  engine_.tell(of, requeued_with_its_node());
+  engine_.report_allocation(of, requeued_with_its_node());
   lose_tasks(of);
   engine_.finish_start("launcher", false);
   settle();
@@ -279,7 +280,7 @@ TEST_F(Allocations, ANodeThatNeverCalledIsTriedAgainAFewTimes) {
                                .printed = {"srun: error: no such file"}};
   for (int attempt = 1; attempt <= 3; ++attempt) {
     ASSERT_TRUE(engine_.requests.contains({job("one").id, attempt}));
-    tell({job("one").id, attempt}, lost);
+    report({job("one").id, attempt}, lost);
     EXPECT_EQ(job("one").phase, Phase::kQueued);
     EXPECT_EQ(job("one").reason, "node n1 did not call back; asks Slurm for an allocation");
     EXPECT_EQ(words::details(job("one").reason),
@@ -291,13 +292,57 @@ TEST_F(Allocations, ANodeThatNeverCalledIsTriedAgainAFewTimes) {
     ASSERT_TRUE(controller_->nodes().uncordon("n1"));  // any change starts a new plan
     settle();
   }
-  tell(next("one"), lost);
+  report(next("one"), lost);
 
   EXPECT_EQ(job("one").phase, Phase::kFailed);
   EXPECT_EQ(job("one").failure->cause, "node n1 did not call back");
   EXPECT_EQ(job("one").failure->last_lines,
             std::vector<std::string>{"  srun: error: no such file"});
   EXPECT_TRUE(engine_.plans.empty());
+}
+
+// --- stopping a suspended job
+
+/// An MPI job that runs, and whose tasks do not end when they are stopped.
+class SuspendedMpi : public Allocations {
+ protected:
+  SuspendedMpi() {
+    engine_.stops_obey = false;
+    submit(mpi("dist", "default", 2));
+    give("dist");
+    engine_.calls.clear();
+  }
+  void suspend() { report(gang("dist"), AllocationStateChange{job::SlurmState{.slurm_job = 17}}); }
+  void stop() {
+    ASSERT_EQ(job("dist").phase, Phase::kRunning);
+    ASSERT_TRUE(controller_->stop("dist", false));
+    settle();
+  }
+  std::vector<std::string> stops_of(const std::vector<std::string>& tasks) {
+    std::vector<std::string> calls;
+    for (const std::string& task : tasks) {
+      calls.push_back("stop " + name_of(gang("dist")) + " " + task + " gracefully");
+    }
+    return calls;
+  }
+};
+
+TEST_F(SuspendedMpi, StopsItsWorkersTogetherWithItsLauncher) {
+  suspend();
+
+  stop();
+
+  EXPECT_EQ(engine_.calls, stops_of({"launcher", "worker-0", "worker-1"}));
+}
+
+TEST_F(SuspendedMpi, StopsItsWorkersIfItIsSuspendedAfterItsLauncherWasStopped) {
+  stop();
+  EXPECT_EQ(engine_.calls, stops_of({"launcher"}));
+  engine_.calls.clear();
+
+  suspend();
+
+  EXPECT_EQ(engine_.calls, stops_of({"launcher", "worker-0", "worker-1"}));
 }
 
 // --- late news
@@ -311,9 +356,9 @@ TEST_F(Allocations, LateNewsOfAnEarlierAttemptChangeNothing) {
   ASSERT_EQ(job("one").attempt, 2);
   const job::Job before = job("one");
 
-  tell(first, AllocationRevoked{.why = Why::kCancelled, .end = SlurmEnded{.text = "late"}});
-  tell(first, AllocationStateChange{job::SlurmState{}});
-  tell(first, AllocationPending{.reason = job::Remark{"late"}});
+  report(first, AllocationRevoked{.why = Why::kCancelled, .end = SlurmEnded{.text = "late"}});
+  report(first, AllocationStateChange{job::SlurmState{}});
+  report(first, AllocationPending{.reason = job::Remark{"late"}});
 
   EXPECT_EQ(job("one"), before);
 }
@@ -326,8 +371,8 @@ TEST_F(Allocations, AnAllocationThatIsNoLongerNeededIsReleased) {
   settle();
   engine_.calls.clear();
 
-  tell(first, given);
-  tell({"stranger", 1}, given);
+  report(first, given);
+  report({"stranger", 1}, given);
 
   EXPECT_TRUE(was_given_back(first));
   EXPECT_TRUE(was_given_back({"stranger", 1}));
@@ -338,8 +383,8 @@ TEST_F(Allocations, AnAllocationThatIsReportedTwiceIsUsedOnce) {
   submit(single("one", "default", 1));
   const engine::GangId first = next("one");
   const AllocationGranted given = granted("one");
-  tell(first, given);
-  tell(first, given);
+  report(first, given);
+  report(first, given);
 
   EXPECT_EQ(job("one").phase, Phase::kRunning);
   EXPECT_EQ(count_events("one", "placed on"), 1U);

@@ -211,20 +211,20 @@ void AllocationQueue::request(JobEntry& entry) {
   const bool waits =
       job.phase == Phase::kQueued && !job.suspended && attempts_.of(entry) == nullptr;
   if (!waits || request.is_pending || request.not_before) return;
-  engine::AllocationRequest wish = allocation_request(job, nodes_.cordoned());
+  engine::AllocationRequest allocation = allocation_request(job, nodes_.cordoned());
   // A cluster refuses requests that name a node which was removed from it.
   if (!nodes_.all().empty()) {
-    std::erase_if(wish.avoided_nodes,
+    std::erase_if(allocation.avoided_nodes,
                   [&](const std::string& node) { return nodes_.find(node) == nullptr; });
   }
   if (engine_.runs_pods()) {
     const Job unplaced = without_nodes(job);
     auto images = planner_.images_of(unplaced, all_tasks(unplaced));
     if (!images) return refused(entry, images.error());
-    wish.images = *std::move(images);
+    allocation.images = *std::move(images);
   }
   request.is_pending = true;
-  engine_.request_allocation(next_gang(job), std::move(wish));
+  engine_.request_allocation(next_gang(job), std::move(allocation));
   // After the request: an allocation that the cluster took back and grants again belongs to the
   // next attempt by now.
   if (job.attempt > 0) engine_.release_allocation(present_gang(job));
@@ -259,8 +259,8 @@ void AllocationQueue::nodes_added(const std::set<std::string>& nodes) {
 void AllocationQueue::take_news(const GangId& gang, const engine::AllocationNews& news) {
   JobEntry* const entry = jobs_.entry_with_id(gang.job_id);
   if (Attempt* const attempt = attempts_.of(gang)) {
-    if (const auto* says = std::get_if<AllocationStateChange>(&news))
-      attempt->set_allocation_state(says->state);
+    if (const auto* change = std::get_if<AllocationStateChange>(&news))
+      attempt->set_allocation_state(change->state);
     if (const auto* taken = std::get_if<AllocationRevoked>(&news)) {
       request_of(*entry).was_taken = true;
       attempt->lose_allocation(*taken);

@@ -1,5 +1,5 @@
 // Waiting jobs of an engine that asks a cluster for allocations: the cluster has a queue of its
-// own, and decides which job starts where. Muster's scheduler knows only the running jobs, for the
+// own, and decides which job starts where. Muster's scheduler holds only the running jobs, for the
 // figures of nodes and projects.
 //
 // A waiting job has requested an allocation for its next attempt, and nothing else; a running job

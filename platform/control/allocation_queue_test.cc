@@ -59,11 +59,11 @@ TEST_F(Allocations, AJobThatTheClusterCanNeverPlaceIsRefusedAtItsSubmission) {
 TEST_F(Allocations, TheClustersReasonForAWaitIsShown) {
   submit(single("one", "default", 1));
   const base::Time noon{std::chrono::hours(12)};
-  tell(next("one"),
-       AllocationPending{.reason = {job::Remark{"waits in Slurm as job 17: Resources"},
-                                    {job::Remark{"nodes that it could have are busy"}}},
-                         .may_start = noon,
-                         .constraint = "Resources"});
+  report(next("one"),
+         AllocationPending{.reason = {job::Remark{"waits in Slurm as job 17: Resources"},
+                                      {job::Remark{"nodes that it could have are busy"}}},
+                           .may_start = noon,
+                           .constraint = "Resources"});
 
   const auto why = controller_->explain("one");
   ASSERT_TRUE(why);
@@ -86,22 +86,22 @@ TEST_F(Allocations, AnotherEstimateIsNoEventAndAnotherReasonIs) {
         .may_start = base::Time{std::chrono::hours(hour)},
         .constraint = why};
   };
-  tell(next("one"), waits("Resources", 12));
-  tell(next("one"), waits("Resources", 13));
+  report(next("one"), waits("Resources", 12));
+  report(next("one"), waits("Resources", 13));
   EXPECT_EQ(job("one").may_start, base::Time{std::chrono::hours(13)});
   EXPECT_EQ(count_events("one", "Resources"), 1U);
 
-  tell(next("one"), waits("QOSMaxGRESPerUser", 13));
+  report(next("one"), waits("QOSMaxGRESPerUser", 13));
   EXPECT_EQ(count_events("one", "QOSMaxGRESPerUser"), 1U);
   AllocationPending without_estimate = waits("QOSMaxGRESPerUser", 13);
   std::get<job::SlurmWaits>(without_estimate.reason.what).expected.reset();
-  tell(next("one"), without_estimate);
+  report(next("one"), without_estimate);
   EXPECT_EQ(job("one").reason, without_estimate.reason);
   EXPECT_EQ(count_events("one", "QOSMaxGRESPerUser"), 1U);
-  tell(next("one"), waits("QOSMaxGRESPerUser", 13));
+  report(next("one"), waits("QOSMaxGRESPerUser", 13));
 
   come_back();
-  tell(next("one"), waits("QOSMaxGRESPerUser", 14));
+  report(next("one"), waits("QOSMaxGRESPerUser", 14));
   EXPECT_EQ(count_events("one", "QOSMaxGRESPerUser"), 1U);
 }
 
@@ -178,8 +178,8 @@ TEST_F(Allocations, WaitingJobsAreListedByTheirEstimatedStart) {
     spec.held = name == "held";
     submit(spec);
   }
-  tell(next("third"), AllocationPending{.reason = job::Remark{"waits"},
-                                        .may_start = base::Time{std::chrono::hours(1)}});
+  report(next("third"), AllocationPending{.reason = job::Remark{"waits"},
+                                          .may_start = base::Time{std::chrono::hours(1)}});
   ASSERT_TRUE(controller_->suspend("first"));
   submit(single("fourth", "default", 1));
 
@@ -339,14 +339,14 @@ TEST_F(Allocations, ARetryRequestsItsOwnAllocation) {
 TEST_F(Allocations, TheClustersNoteOnARunningJobIsShown) {
   submit(single("one", "default", 1));
   give("one");
-  tell(gang("one"), AllocationStateChange{job::SlurmState{.slurm_job = 17}});
+  report(gang("one"), AllocationStateChange{job::SlurmState{.slurm_job = 17}});
   EXPECT_EQ(job("one").reason, "runs; Slurm has suspended it (job 17)");
   EXPECT_EQ(count_events("one", "Slurm has suspended it"), 1U);
 
-  tell(gang("one"), AllocationStateChange{job::SlurmState{.slurm_job = 17}});
+  report(gang("one"), AllocationStateChange{job::SlurmState{.slurm_job = 17}});
   EXPECT_EQ(count_events("one", "Slurm has suspended it"), 1U);
 
-  tell(gang("one"), AllocationStateChange{});
+  report(gang("one"), AllocationStateChange{});
   EXPECT_EQ(job("one").reason, "runs");
   EXPECT_TRUE(noted("one", "Slurm has resumed it"));
 }

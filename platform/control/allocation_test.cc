@@ -29,7 +29,7 @@ JobSpec elastic() {
 }
 
 TEST(AllocationRequest, HasTheTasksInOrderWithTheClaimsOfTheirRoles) {
-  const AllocationRequest wish = allocation_request(job_with_tasks(elastic()), {});
+  const AllocationRequest request = allocation_request(job_with_tasks(elastic()), {});
 
   const job::Resources leader{.cpu_milli = 2'000};
   const job::Resources worker{.gpus = 1, .cpu_milli = 8'000};
@@ -44,9 +44,9 @@ TEST(AllocationRequest, HasTheTasksInOrderWithTheClaimsOfTheirRoles) {
        .role = job::TaskRole::kWorker,
        .resources = worker,
        .may_be_missing = true}};
-  EXPECT_EQ(wish.tasks, tasks);
-  EXPECT_EQ(wish.job, "dist");
-  EXPECT_EQ(wish.project, "team-a");
+  EXPECT_EQ(request.tasks, tasks);
+  EXPECT_EQ(request.job, "dist");
+  EXPECT_EQ(request.project, "team-a");
 }
 
 TEST(AllocationRequest, HasThePlacementAndTheTimeLimit) {
@@ -60,15 +60,15 @@ TEST(AllocationRequest, HasThePlacementAndTheTimeLimit) {
   Job job = job_with_tasks(spec);
   job.avoided_nodes = {"n3"};
 
-  const AllocationRequest wish = allocation_request(job, {"n1", "n3"});
+  const AllocationRequest request = allocation_request(job, {"n1", "n3"});
 
-  EXPECT_EQ(wish.node_pools, spec.scheduling.node_pools);
-  EXPECT_EQ(wish.gpu_models, spec.scheduling.gpu_models);
-  EXPECT_EQ(wish.time_limit, std::chrono::hours(2));
-  EXPECT_EQ(wish.grace, std::chrono::seconds(20));
-  EXPECT_EQ(wish.start_timeout, std::chrono::seconds(40));
-  EXPECT_EQ(wish.slurm, spec.slurm);
-  EXPECT_EQ(wish.avoided_nodes, (std::vector<std::string>{"n1", "n3"}));
+  EXPECT_EQ(request.node_pools, spec.scheduling.node_pools);
+  EXPECT_EQ(request.gpu_models, spec.scheduling.gpu_models);
+  EXPECT_EQ(request.time_limit, std::chrono::hours(2));
+  EXPECT_EQ(request.grace, std::chrono::seconds(20));
+  EXPECT_EQ(request.start_timeout, std::chrono::seconds(40));
+  EXPECT_EQ(request.slurm, spec.slurm);
+  EXPECT_EQ(request.avoided_nodes, (std::vector<std::string>{"n1", "n3"}));
 }
 
 TEST(AllocationRequest, OfARigidJobHasNoOptionalTasks) {
@@ -77,11 +77,12 @@ TEST(AllocationRequest, OfARigidJobHasNoOptionalTasks) {
   spec.kind = job::Kind::kGrpc;
   spec.parameter_servers = 2;
 
-  const AllocationRequest wish = allocation_request(job_with_tasks(spec), {});
+  const AllocationRequest request = allocation_request(job_with_tasks(spec), {});
 
-  ASSERT_EQ(wish.tasks.size(), 6U);
-  EXPECT_EQ(wish.tasks.back().task, "ps-1");
-  for (const engine::TaskRequest& task : wish.tasks) EXPECT_FALSE(task.may_be_missing) << task.task;
+  ASSERT_EQ(request.tasks.size(), 6U);
+  EXPECT_EQ(request.tasks.back().task, "ps-1");
+  for (const engine::TaskRequest& task : request.tasks)
+    EXPECT_FALSE(task.may_be_missing) << task.task;
 }
 
 TEST(AllocationRequest, IsDescribedInLines) {

@@ -70,7 +70,7 @@ job::JobSpec HeldArray::spec_of(size_t position) const {
                           lines.empty() ? nullptr : &lines[position]);
 }
 
-bool HeldArray::wants_job() const {
+bool HeldArray::may_make_job() const {
   const bool is_open = !state.stop_requested && !state.suspended && !state.removing;
   const bool has_more = counts.queued > queued_jobs;
   const int most = max_running();

@@ -77,7 +77,7 @@ struct HeldArray {
 
   job::JobSpec spec_of(size_t position) const;
   /// Whether another member may become a job now.
-  bool wants_job() const;
+  bool may_make_job() const;
   bool has_ended() const { return counts.ended() == counts.all(); }
   ArrayFacts facts() const;
   /// The positions of the first members that failed, or that were stopped apart from the array. At

@@ -176,7 +176,7 @@ Result<job::Array> Arrays::rerun_failed(const std::string& id, const Limits& lim
   }
   held->state.stop_requested = false;
   held->state.too_many_failures = false;
-  held->state.end_told = false;
+  held->state.end_reported = false;
   if (limits.max_running) held->state.max_running = limits.max_running;
   if (limits.max_failures) held->state.max_failures = limits.max_failures;
   active_.insert(id);

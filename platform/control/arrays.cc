@@ -353,7 +353,7 @@ void Arrays::job_changed(const job::JobFacts& job) {
   if (job.ended) held->last = std::max(held->last.value_or(*job.ended), *job.ended);
   if (!held->has_ended()) active_.insert(*id);
   // When members of the window start, the next ones follow.
-  if (held->wants_job()) services_.wake();
+  if (held->may_make_job()) services_.wake();
   services_.jobs.watchers().announce(*id);
 }
 
@@ -415,7 +415,7 @@ void Arrays::advance() {
 
 /// Hands the end of the array to the parts that wait for it, once for each end.
 void Arrays::note_end(Held& held) {
-  if (std::exchange(held.state.end_told, true)) return;
+  if (std::exchange(held.state.end_reported, true)) return;
   const job::Array array = shown(held);
   keep(held);
   services_.journal.put_end({.kind = kArrayKind,
@@ -434,18 +434,26 @@ void Arrays::note_end(Held& held) {
   services_.ended(array);
 }
 
+/// A member whose former tasks still run does not delay the others: the end of its tasks wakes the
+/// scheduler.
 void Arrays::make_members(Held& held) {
-  while (held.wants_job()) {
-    while (held.next < held.members.size() && held.members[held.next].where != Held::Where::kNew &&
-           held.members[held.next].where != Held::Where::kAgain) {
-      ++held.next;
+  int waiting = 0;
+  const auto has_more = [&] {
+    return held.may_make_job() && held.counts.queued - held.queued_jobs > waiting;
+  };
+  for (size_t at = held.next; at < held.members.size() && has_more(); ++at) {
+    const Held::Where where = held.members[at].where;
+    if (where == Held::Where::kAgain) {
+      const auto former = facts_of_member(held, at);
+      if (former && services_.has_tasks(std::string(former->id))) {
+        ++waiting;
+        continue;
+      }
+      if (!clear_former_job(held, at)) return;
     }
-    if (held.next == held.members.size()) return;
-    const size_t position = held.next;
-    if (held.members[position].where == Held::Where::kAgain && !clear_former_job(held, position)) {
-      return;
-    }
-    make_member(held, position);
+    const bool needs_job = where == Held::Where::kNew || where == Held::Where::kAgain;
+    if (held.next == at) ++held.next;
+    if (needs_job) make_member(held, at);
   }
 }
 
@@ -453,7 +461,6 @@ void Arrays::make_members(Held& held) {
 bool Arrays::clear_former_job(Held& held, size_t position) {
   JobEntry* const former = job_of(held, position);
   if (former == nullptr) return true;
-  if (services_.has_tasks(former->job.id)) return false;  // their end wakes the scheduler
   Result<void> removed = services_.engine.remove(former->job.id);
   if (removed) removed = services_.jobs.remove({former}, {});
   if (removed) return true;

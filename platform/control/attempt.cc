@@ -90,7 +90,9 @@ Attempt::Attempt(const AttemptServices& services, JobEntry& entry, bool grows,
       events_(std::move(events)),
       start_(context_, grows, start_hooks()),
       resizing_(context_, start_.images(), grows, std::move(cannot_grow), resizing_hooks()),
-      end_(context_, start_, resizing_, [this] { end_has_begun(); }),
+      end_(
+          context_, start_, resizing_, [this] { end_has_begun(); },
+          [this] { return is_suspended(); }),
       ranks_(
           context_, [this] { return end_.is_ending(); },
           [this](job::Failure failure) {
@@ -407,6 +409,14 @@ void Attempt::set_allocation_state(const std::optional<job::SlurmState>& state) 
     context_.note(*state);
   }
   context_.change();
+  // The job was suspended after its launcher received the stop request.
+  if (is_suspended() && end_.is_ending() && is_reached_by_leader(job)) {
+    end_.stop(StopMode::kGraceful);
+  }
+}
+
+bool Attempt::is_suspended() const {
+  return allocation_.state && allocation_.state->what == job::SlurmState::What::kSuspended;
 }
 
 void Attempt::lose_allocation(const AllocationRevoked& taken) {

@@ -113,6 +113,7 @@ class Attempt {
   void finish_if_over();
   void conclude();
   void pause_at_rung();
+  bool is_suspended() const;
   bool has_run_nothing() const;
   void decide_without_allocation(const engine::AllocationRevoked& taken);
   void recover_task(job::Task& task);

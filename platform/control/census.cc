@@ -194,12 +194,26 @@ std::vector<RankPlace> ranks_among(const std::vector<RankPlace>& census) {
   return ranks;
 }
 
+/// Whether no program follows or accompanies a sleep: "sleep infinity & wait", "sleep 5;".
+bool only_sleeps(std::string_view script) {
+  if (script.find("$(") != std::string_view::npos || script.find('`') != std::string_view::npos) {
+    return false;
+  }
+  while (!script.empty()) {
+    const size_t end = std::min(script.find_first_of(";&|\n"), script.size());
+    const std::string_view command = base::trimmed(script.substr(0, end));
+    const std::string_view program = command.substr(0, command.find_first_of(" \t"));
+    if (!program.empty() && program != "sleep" && program != "wait") return false;
+    script.remove_prefix(std::min(end + 1, script.size()));
+  }
+  return true;
+}
+
 /// A command that only keeps the workers running, as Gradient's does: "sleep infinity". A program may
 /// follow a sleep: "sleep 5; exec ./serve".
 bool only_waits(const std::vector<std::string>& command) {
   return std::all_of(command.begin(), command.end(), [](const std::string& word) {
-    const bool sleeps =
-        word.starts_with("sleep") && word.find_first_of(";&|$\n") == std::string::npos;
+    const bool sleeps = word.starts_with("sleep") && only_sleeps(word);
     return sleeps || word == "infinity" || word == "sh" || word == "-c";
   });
 }
@@ -372,7 +386,7 @@ Argv without_shell(Argv argv) {
   return words;
 }
 
-bool says_where(const Argv& argv, size_t at) {
+bool is_placing_option(const Argv& argv, size_t at) {
   const std::string_view option = option_in(argv[at]);
   if (option.empty()) return false;
   const std::string_view value = at + 1 < argv.size() ? argv[at + 1] : std::string_view();
@@ -423,7 +437,7 @@ std::optional<SoleMpirun> sole_mpirun(const job::JobSpec& spec) {
   if (is_several) found.ranks.reset();
   found.places_ranks =
       is_several || sets_where(spec.environment) || sets_where(spec.leader.environment);
-  for (size_t i = 1; i < argv.size(); ++i) found.places_ranks |= says_where(argv, i);
+  for (size_t i = 1; i < argv.size(); ++i) found.places_ranks |= is_placing_option(argv, i);
   return found;
 }
 

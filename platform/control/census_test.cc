@@ -285,17 +285,29 @@ TEST(CensusAtEnd, AcceptsACommandThatIsMeantToRunOnlyOnTheLauncher) {
   by_slurm.launch->by = job::LaunchBy::kSrun;
   Job with_servers = launcher_job({"client"});
   with_servers.spec.worker_command = {"serve"};
-  Job with_late_servers = launcher_job({"client"});
-  with_late_servers.spec.worker_command = {"sh", "-c", "sleep 5; exec ./serve"};
   Job alone = launcher_job({"hostname"});
   alone.tasks.resize(1);
-  for (const Job& job : {allowed, interactive, by_slurm, with_servers, with_late_servers, alone}) {
+  for (const Job& job : {allowed, interactive, by_slurm, with_servers, alone}) {
     EXPECT_FALSE(judge_at_end(job, {})) << job.spec.command.front();
   }
-  with_servers.spec.worker_command = {"sh", "-c", "sleep infinity"};
-  EXPECT_TRUE(judge_at_end(with_servers, {}));
   EXPECT_FALSE(judge_at_end(allowed, ranks_on("launcher", 4, 4)));
   EXPECT_FALSE(judge_at_start(allowed, ranks_on("launcher", 4, 4)).fault);
+}
+
+TEST(CensusAtEnd, ExpectsRanksInWorkersThatOnlySleep) {
+  Job job = launcher_job({"client"});
+  for (const char* const sleeps :
+       {"sleep infinity", "sleep infinity & wait", "sleep infinity;", "sleep $TIME",
+        "sleep 1\nwait\n", "sleep 9 & wait $!", "sleep 5 && sleep 5 || sleep 5"}) {
+    job.spec.worker_command = {"sh", "-c", sleeps};
+    EXPECT_TRUE(judge_at_end(job, {})) << sleeps;
+  }
+  for (const char* const serves :
+       {"sleep 5; exec ./serve", "sleep 5 && ./serve", "sleep 5 & ./serve", "sleep 5\n./serve",
+        "sleep $(./serve)", "sleep `./serve`", "sleep 5; sleepless", "sleepless"}) {
+    job.spec.worker_command = {"sh", "-c", serves};
+    EXPECT_FALSE(judge_at_end(job, {})) << serves;
+  }
 }
 
 TEST(CensusAtEnd, IgnoresOtherKinds) {

@@ -118,19 +118,19 @@ TEST(ChangeFeed, NotifiesWatchersWhileTheyKeepTheirHandle) {
 
 TEST(ChangeFeed, LetsAWatcherRemoveAndAddWatchersInItsCallback) {
   ChangeFeed feed(7);
-  int told = 0;
+  int calls = 0;
   std::shared_ptr<void> dropped;
   std::shared_ptr<void> added;
   const auto dropper = feed.watch([&] {
     dropped.reset();
-    if (!added) added = feed.watch([&] { told += 10; });
+    if (!added) added = feed.watch([&] { calls += 10; });
   });
-  dropped = feed.watch([&] { told += 1; });
+  dropped = feed.watch([&] { calls += 1; });
 
   feed.call_watchers();
-  EXPECT_EQ(told, 0);
+  EXPECT_EQ(calls, 0);
   feed.call_watchers();
-  EXPECT_EQ(told, 10);
+  EXPECT_EQ(calls, 10);
 }
 
 // For any division of the reading into pages, a follower of the feed reaches the present state.

@@ -151,7 +151,7 @@ class Controller {
   job::JobSpec with_awaited_ids(job::JobSpec spec) const;
 
   /// When the waiting jobs would start with more nodes.
-  struct WhatIfWish {
+  struct WhatIfChange {
     int add_nodes = 0;
     std::string like;  ///< the node of which the new nodes are copies
     std::optional<std::chrono::milliseconds> run_time;  ///< of jobs without a time limit
@@ -168,7 +168,7 @@ class Controller {
   };
   /// The computation, which may run on any thread, and takes up to seconds. kNotFound: there is no
   /// such node. kConflict: the cluster has a queue of its own. kExhausted: too many jobs.
-  Result<std::function<WhatIfAnswer()>> what_if(const WhatIfWish& wish) const;
+  Result<std::function<WhatIfAnswer()>> what_if(const WhatIfChange& change) const;
 
   /// Requests the end of a job; an ended job is not an error. Ends the tasks of a job that cannot
   /// be read.

@@ -270,7 +270,7 @@ Controller::WhatIfAnswer compare(const std::vector<job::JobRef>& waiting,
 }  // namespace
 
 Result<std::function<Controller::WhatIfAnswer()>> Controller::what_if(
-    const WhatIfWish& wish) const {
+    const WhatIfChange& change) const {
   if (parts_.engine.has_cluster_queue()) {
     return base::Error{
         .code = base::ErrorCode::kConflict,
@@ -304,13 +304,13 @@ Result<std::function<Controller::WhatIfAnswer()>> Controller::what_if(
                        .advice = "simulate a trace: muster simulate"};
   }
   schedule::ClusterState larger = cluster;
-  MUSTER_TRY(const engine::Node* const like, node_table_.known(wish.like));
-  for (int i = 0; i < wish.add_nodes; ++i) {
+  MUSTER_TRY(const engine::Node* const like, node_table_.known(change.like));
+  for (int i = 0; i < change.add_nodes; ++i) {
     schedule::Node node = to_schedule(*like, false);
     node.name += "+" + std::to_string(i + 1);
     larger.nodes.push_back(std::move(node));
   }
-  const schedule::WhatIfOptions options{.now = book_.now(), .run_time = wish.run_time};
+  const schedule::WhatIfOptions options{.now = book_.now(), .run_time = change.run_time};
   return std::function<WhatIfAnswer()>(
       [waiting = std::move(waiting), cluster = std::move(cluster), larger = std::move(larger),
        options] { return compare(waiting, cluster, larger, options); });

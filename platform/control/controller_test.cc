@@ -441,15 +441,15 @@ TEST_F(Control, SuggestsTheNameThatWasMeant) {
 
 TEST_F(Control, AWatcherReceivesEveryChangeUntilItsHandleIsDropped) {
   submit(one_task_job());
-  int heard = 0;
-  auto handle = controller_->jobs().watch("one", [&] { ++heard; });
+  int calls = 0;
+  auto handle = controller_->jobs().watch("one", [&] { ++calls; });
   engine_.end(gang("one"), "main", {});
   settle();
-  EXPECT_EQ(heard, 1);
+  EXPECT_EQ(calls, 1);
 
   handle.reset();
   ASSERT_TRUE(controller_->remove("one"));
-  EXPECT_EQ(heard, 1);
+  EXPECT_EQ(calls, 1);
 }
 
 // --- a new server over the same store

@@ -156,9 +156,9 @@ job::TaskFailed cause_of_end(std::string task, const job::ExitStatus& status,
 std::string advice_of(const job::ExitStatus& status, const LogSummary& words,
                       const Evidence& evidence) {
   std::string advice = advice_for(status, evidence.container);
-  const bool exit_says_more = status.signal == SIGKILL || status.out_of_memory || status.limit ||
-                              status.lost || !status.advice.empty();
-  if (!words.advice.empty() && (!exit_says_more || advice.empty())) advice = words.advice;
+  const bool is_exit_specific = status.signal == SIGKILL || status.out_of_memory || status.limit ||
+                                status.lost || !status.advice.empty();
+  if (!words.advice.empty() && (!is_exit_specific || advice.empty())) advice = words.advice;
   if (!advice.empty() || evidence.exited_before.empty()) return advice;
   return "the other tasks still needed " + evidence.exited_before +
          ": its log may show why it ended first; a common reason is that it had fewer batches";
@@ -208,7 +208,7 @@ job::Failure failure_of_lost_host(const Evidence& evidence) {
 }
 
 /// The lines of a log that are read.
-struct Wanted {
+struct LineFilter {
   enum class Ranks { kAll, kOne, kNone } ranks = Ranks::kAll;
   int rank = 0;  ///< of kOne
 
@@ -220,7 +220,7 @@ struct Wanted {
 
 /// The last lines of a task, at most `most`.
 TimedLines read_timed_lines(engine::Engine& engine, const engine::GangId& gang,
-                            const job::Task& task, Wanted wanted, size_t most) {
+                            const job::Task& task, LineFilter filter, size_t most) {
   auto cursor = engine.open_log(gang, task.name);
   if (!cursor) return {};
   std::deque<std::string> lines;
@@ -235,21 +235,21 @@ TimedLines read_timed_lines(engine::Engine& engine, const engine::GangId& gang,
   logs::LineSplitter splitter(task.name, task.hostname);
   // One rank among many has fewer lines near the end of the log.
   const size_t bytes =
-      wanted.ranks == Wanted::Ranks::kOne ? kBytesOfLastLinesOfRank : kBytesOfLastLines;
+      filter.ranks == LineFilter::Ranks::kOne ? kBytesOfLastLinesOfRank : kBytesOfLastLines;
   [[maybe_unused]] const auto near_end = (*cursor)->seek_near_end(bytes);
   engine::LogFrame frame;
   while (true) {
     const auto more = (*cursor)->next(frame);
     if (!more || !*more) break;
-    if (wanted.matches(frame)) splitter.add(frame, keep);
+    if (filter.matches(frame)) splitter.add(frame, keep);
   }
   splitter.flush(true, keep);
   return {.lines = {lines.begin(), lines.end()}, .times = {times.begin(), times.end()}};
 }
 
 std::vector<std::string> read_last_lines(engine::Engine& engine, const engine::GangId& gang,
-                                         const job::Task& task, Wanted wanted) {
-  return read_timed_lines(engine, gang, task, wanted, kReadLines).lines;
+                                         const job::Task& task, LineFilter filter) {
+  return read_timed_lines(engine, gang, task, filter, kReadLines).lines;
 }
 
 /// The task that a rank ran in: by the census, or by the host that its launcher names.
@@ -280,7 +280,7 @@ std::optional<job::Task> task_at(const std::string& host, const job::Job& job,
 
 /// Whether the task starts other processes and reports their ends. An MPI launcher reports on the
 /// workers of its job.
-bool tells_of_ranks(const job::Job& job, const job::Task& task) {
+bool reports_on_ranks(const job::Job& job, const job::Task& task) {
   const bool is_reached = job.spec.kind == job::Kind::kMpi && task.role == job::TaskRole::kWorker;
   return !is_reached && task.exit && !task.exit->lost && !task.exit->stopped;
 }
@@ -311,7 +311,7 @@ Evidence evidence_of(engine::Engine& engine, const engine::GangId& gang, const j
                      const job::Task& culprit, const TasksByAddress& addresses) {
   Evidence evidence{.task = culprit, .lines = last_lines(engine, gang, culprit)};
   if (engine.runs_images()) evidence.container = container_of(job.spec, culprit.role);
-  if (!tells_of_ranks(job, culprit)) return evidence;
+  if (!reports_on_ranks(job, culprit)) return evidence;
   const job::Task* const early = exited_before(job, culprit);
   if (early != nullptr && !job::was_killed(*culprit.exit) &&
       reports_loss(printed_end(engine, gang, job, culprit))) {
@@ -332,7 +332,7 @@ Evidence evidence_of(engine::Engine& engine, const engine::GangId& gang, const j
   }
   if (!evidence.rank->rank) return evidence;
   // The lines are in the log of the rank's task, or tagged in the log of its launcher.
-  const Wanted of_rank{.ranks = Wanted::Ranks::kOne, .rank = *evidence.rank->rank};
+  const LineFilter of_rank{.ranks = LineFilter::Ranks::kOne, .rank = *evidence.rank->rank};
   if (evidence.where) {
     evidence.rank_lines = read_last_lines(engine, gang, *evidence.where, of_rank);
   }
@@ -340,7 +340,7 @@ Evidence evidence_of(engine::Engine& engine, const engine::GangId& gang, const j
     evidence.rank_lines = read_last_lines(engine, gang, culprit, of_rank);
   }
   if (evidence.rank_lines.empty()) {
-    evidence.untagged = read_last_lines(engine, gang, culprit, {.ranks = Wanted::Ranks::kNone});
+    evidence.untagged = read_last_lines(engine, gang, culprit, {.ranks = LineFilter::Ranks::kNone});
   }
   return evidence;
 }

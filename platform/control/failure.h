@@ -19,7 +19,7 @@ namespace muster::control {
 std::vector<std::string> last_lines(engine::Engine& engine, const engine::GangId& gang,
                                     const job::Task& task);
 
-/// What these and some earlier lines tell about the end of a task.
+/// What these and some earlier lines show about the end of a task.
 PrintedEnd printed_end(engine::Engine& engine, const engine::GangId& gang, const job::Job& job,
                        const job::Task& task);
 

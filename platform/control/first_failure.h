@@ -20,7 +20,7 @@
 
 namespace muster::control {
 
-/// What the last lines of a task tell about its end.
+/// What the last lines of a task show about its end.
 struct PrintedEnd {
   std::optional<PrintedError> error;
   std::optional<RankEnd> report;  ///< of its launcher, about the rank that failed

@@ -86,6 +86,8 @@ void GangEnd::stop_gently() {
   const Task& leader = job::deciding_task(job);
   const bool is_up = leader.phase == TaskPhase::kStarting || leader.phase == TaskPhase::kRunning;
   if (!is_up) return stop(StopMode::kNow);
+  // A launcher that the cluster has suspended cannot end its workers.
+  if (is_suspended_()) return stop(StopMode::kGraceful);
   begin();
   context_.services.engine.stop(context_.gang(), {leader.name}, StopMode::kGraceful);
 }

@@ -31,12 +31,14 @@ class GangEnd {
   };
 
   /// `start`, `resizing`: of the same attempt. `begun` is called when the gang begins to end, which
-  /// may happen several times.
-  GangEnd(AttemptContext context, GangStart& start, Resizing& resizing, std::function<void()> begun)
+  /// may happen several times. `is_suspended`: whether the cluster has suspended the allocation.
+  GangEnd(AttemptContext context, GangStart& start, Resizing& resizing, std::function<void()> begun,
+          std::function<bool()> is_suspended)
       : context_(std::move(context)),
         start_(start),
         resizing_(resizing),
-        begun_(std::move(begun)) {}
+        begun_(std::move(begun)),
+        is_suspended_(std::move(is_suspended)) {}
 
   /// Whether all tasks are being stopped, or are lost.
   bool is_ending() const { return ending_; }
@@ -47,7 +49,7 @@ class GangEnd {
   void stop(engine::StopMode mode);
   /// Stops a launcher first: it stops its ranks in good order, and the workers follow its end.
   /// Without a running launcher the workers are stopped at once. Tasks that run the program
-  /// themselves are all stopped at once.
+  /// themselves, and the tasks of a suspended gang, are all stopped at once.
   void stop_gently();
   /// The gang cannot continue without this task, which has ended; all others are stopped.
   ///
@@ -92,6 +94,7 @@ class GangEnd {
   GangStart& start_;
   Resizing& resizing_;
   std::function<void()> begun_;
+  std::function<bool()> is_suspended_;
   bool ending_ = false;
   bool has_killed_ = false;  ///< tasks were stopped without a grace period
   bool leader_has_succeeded_ = false;

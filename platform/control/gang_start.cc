@@ -31,9 +31,9 @@ std::vector<const Task*> placed_tasks(const Job& job) {
   return tasks;
 }
 
-std::vector<std::string> distinct_images(const std::vector<ImageRequest>& wishes) {
+std::vector<std::string> distinct_images(const std::vector<ImageRequest>& requests) {
   std::set<std::string> images;
-  for (const ImageRequest& wish : wishes) images.insert(wish.image);
+  for (const ImageRequest& request : requests) images.insert(request.image);
   return {images.begin(), images.end()};
 }
 
@@ -93,20 +93,20 @@ void GangStart::begin() {
 
 void GangStart::fetch_images() {
   Job& job = context_.job();
-  auto wishes = context_.services.planner.images_of(job, placed_tasks(job));
-  if (!wishes) {
-    hooks_.fail(failure_by(wishes.error()));
+  auto requests = context_.services.planner.images_of(job, placed_tasks(job));
+  if (!requests) {
+    hooks_.fail(failure_by(requests.error()));
     return hooks_.finish_if_over();
   }
   Fetch& fetch = fetch_.emplace();
   fetch.began = context_.services.clock.now();
-  fetch.tasks = tasks_of(*wishes);
-  const job::LooksForImages looks{distinct_images(*wishes)};
+  fetch.tasks = tasks_of(*requests);
+  const job::LooksForImages looks{distinct_images(*requests)};
   job.reason = looks;
   context_.note(looks);
   context_.change();
   fetch.interest = context_.services.engine.prepare(
-      context_.gang(), *std::move(wishes), context_.guarded([this](const job::Fact& now) {
+      context_.gang(), *std::move(requests), context_.guarded([this](const job::Fact& now) {
         if (!fetch_) return;
         fetch_->now = now;
         show_progress();

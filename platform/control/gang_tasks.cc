@@ -94,7 +94,7 @@ int least_workers(const job::JobSpec& spec) {
 }
 
 job::Workers workers_of(const Job& job, int count) {
-  return {.count = count, .wanted = job.spec.workers};
+  return {.count = count, .requested = job.spec.workers};
 }
 
 bool is_loss(const Job& job, const Task& task) {

@@ -60,7 +60,7 @@ TEST(LiveGang, MembersAreTheWorkersThatRunAndStay) {
   worker_numbered(job, 3).phase = job::TaskPhase::kEnded;
 
   EXPECT_EQ(members_of(job), (std::set<std::string>{"worker-0"}));
-  EXPECT_EQ(workers_of(job, count_members(job)), (job::Workers{.count = 1, .wanted = 4}));
+  EXPECT_EQ(workers_of(job, count_members(job)), (job::Workers{.count = 1, .requested = 4}));
 }
 
 TEST(LiveGang, ARowIsOfThoseThatWereStartedLast) {

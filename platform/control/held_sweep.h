@@ -30,7 +30,7 @@ struct Sweeps::Entry {
   explicit Entry(sweep::SweepRecord stored, sweep::SweepProgress progress = {})
       : record(std::move(stored)),
         ended(progress.ended),
-        is_end_told(ended.has_value()),
+        is_end_reported(ended.has_value()),
         search(record.spec, std::move(progress.search)),
         settled(progress.removing),
         removing(progress.removing) {}
@@ -54,7 +54,7 @@ struct Sweeps::Entry {
 
   const sweep::SweepRecord record;
   std::optional<base::Time> ended;
-  bool is_end_told = false;  ///< its end was stored, and handed to notifications
+  bool is_end_reported = false;  ///< its end was stored, and handed to notifications
   sweep::Search search;
   std::map<int, TrialJob> jobs;  ///< by trial; a job that was removed may still be here
   bool unsaved = false;          ///< the state has changed since it was stored

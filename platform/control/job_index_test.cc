@@ -178,7 +178,7 @@ TEST_F(JobIndexTest, CountsTheJobsOfEachPhaseWithAndWithoutMembers) {
 /// Jobs that have ended, most of them packed.
 class PackedIndex : public JobIndexTest {
  protected:
-  /// A job whose texts are as long as `number` says.
+  /// A job whose texts have lengths that follow from `number`.
   JobEntry& add_ended(int number) {
     JobEntry& entry = entries_.emplace_back();
     entry.job = job::full_job();

@@ -161,23 +161,23 @@ uint64_t JobTable::highest_number(const NamePattern& pattern) const {
 std::string JobTable::next_name(const std::string& project, const std::string& pattern,
                                 const std::function<bool(const std::string& name)>& is_held) const {
   const size_t place = pattern.find(job::kNumberPlace);
-  const NamePattern wanted{.project = project,
-                           .before = pattern.substr(0, place),
-                           .behind = pattern.substr(place + job::kNumberPlace.size())};
-  uint64_t highest = highest_number(wanted);
+  const NamePattern numbered{.project = project,
+                             .before = pattern.substr(0, place),
+                             .behind = pattern.substr(place + job::kNumberPlace.size())};
+  uint64_t highest = highest_number(numbered);
   for (const auto& [used, entry] : uncommitted_) {
-    highest = std::max(highest, wanted.number_in(used.first, used.second));
+    highest = std::max(highest, numbered.number_in(used.first, used.second));
   }
   const auto is_used = [&](const std::string& name) {
     return index_.has_name({name, project}) || uncommitted_.contains({name, project});
   };
-  const std::string& before = wanted.before;
+  const std::string& before = numbered.before;
   const bool has_stem = before.size() > 1 && before.ends_with('-');
-  if (highest == 0 && has_stem && is_used(before.substr(0, before.size() - 1) + wanted.behind))
+  if (highest == 0 && has_stem && is_used(before.substr(0, before.size() - 1) + numbered.behind))
     highest = 1;
   std::string name;
   do {
-    name = before + std::to_string(++highest) + wanted.behind;
+    name = before + std::to_string(++highest) + numbered.behind;
   } while (is_used(name) || is_held(name) ||
            std::any_of(makers_.begin(), makers_.end(),
                        [&](const JobMaker* maker) { return maker->holds({name, project}); }));

@@ -37,24 +37,25 @@ void MemberUpdates::change_files(std::vector<launch::FileChange> changes,
                                         context_.guarded(std::move(then)));
 }
 
-void MemberUpdates::add_member_list(std::function<void(bool any_told)> then) {
+void MemberUpdates::add_member_list(std::function<void(bool any_updated)> then) {
   add([this, then = std::move(then)](const std::function<void()>& done) {
-    const auto told = [this, then, done](const Result<void>& result, bool any_told) {
+    const auto finish = [this, then, done](const Result<void>& result, bool any_updated) {
       if (!result) {
         context_.note(job::Remark{"the list of members could not be sent to its workers: " +
                                   result.error().what});
         context_.change();
       }
-      if (then) then(any_told);
+      if (then) then(any_updated);
       done();
     };
-    if (!may_resize_()) return told({}, false);
+    if (!may_resize_()) return finish({}, false);
     const Job& job = context_.job();
     auto changes = launch::plan_membership(job, members_of(job));
-    if (!changes) return told(changes.error(), false);
-    const bool any_told = !changes->empty();
-    change_files(*std::move(changes),
-                 [told, any_told](const Result<void>& result) { told(result, any_told); });
+    if (!changes) return finish(changes.error(), false);
+    const bool any_updated = !changes->empty();
+    change_files(*std::move(changes), [finish, any_updated](const Result<void>& result) {
+      finish(result, any_updated);
+    });
   });
 }
 
@@ -93,11 +94,11 @@ void Joining::fetch_image(const Task& worker) {
     if (!task.node.empty() && !task.left && !is_known) tasks.push_back(&task);
   }
   const std::string name = worker.name;
-  auto wishes = context_.services.planner.images_of(job, tasks);
-  if (!wishes) return hooks_.worker_rejected(*find_task(job, name), wishes.error().what);
-  std::vector<std::string> names = tasks_of(*wishes);
+  auto requests = context_.services.planner.images_of(job, tasks);
+  if (!requests) return hooks_.worker_rejected(*find_task(job, name), requests.error().what);
+  std::vector<std::string> names = tasks_of(*requests);
   joiners_.at(name).fetch = context_.services.engine.prepare(
-      context_.gang(), *std::move(wishes), [](const job::Fact&) {},
+      context_.gang(), *std::move(requests), [](const job::Fact&) {},
       context_.guarded([this, name, names](Result<std::vector<launch::ImageFacts>> facts) {
         image_fetched(name, names, std::move(facts));
       }));
@@ -133,14 +134,14 @@ void Joining::start(const std::string& worker, const std::function<void()>& done
   }
   updates_.change_files(std::move(growth->before), [this, worker, number = joiner->second.number,
                                                     plans = std::move(growth->joining),
-                                                    done](const Result<void>& told) {
+                                                    done](const Result<void>& updated) {
     // A worker that was sent away and admitted again has a later step.
     const auto still = joiners_.find(worker);
     const bool is_same = still != joiners_.end() && still->second.number == number;
     if (!is_same || !hooks_.may_resize()) return done();
-    if (told) return launch(worker, plans, done);
+    if (updated) return launch(worker, plans, done);
     hooks_.worker_rejected(*find_task(context_.job(), worker),
-                           "the other tasks could not be updated: " + told.error().what);
+                           "the other tasks could not be updated: " + updated.error().what);
     done();
   });
 }
@@ -168,10 +169,10 @@ void Joining::started(const std::string& worker, const Result<void>& result) {
     // The engine has used the name, and starts no other task under it.
     task.phase = TaskPhase::kEnded;
     task.ended = context_.services.clock.now();
-    const bool was_wanted = !task.left && hooks_.may_resize();
+    const bool was_member = !task.left && hooks_.may_resize();
     task.left = true;
     end(worker);
-    return hooks_.failed(task, was_wanted ? result.error().what : "");
+    return hooks_.failed(task, was_member ? result.error().what : "");
   }
   // The worker was stopped while the engine started it.
   if (task.left || hooks_.is_ending()) {

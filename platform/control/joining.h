@@ -34,7 +34,7 @@ class MemberUpdates {
   void add(Step step);
   /// Adds a step that gives all members the present list of members. `then` is given whether any
   /// task needed it.
-  void add_member_list(std::function<void(bool any_told)> then);
+  void add_member_list(std::function<void(bool any_updated)> then);
   /// Within a step.
   void change_files(std::vector<launch::FileChange> changes,
                     std::function<void(const Result<void>&)> then);

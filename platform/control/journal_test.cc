@@ -10,7 +10,7 @@ namespace {
 
 using job::Job;
 
-/// Counts commits, and refuses them if the test says so.
+/// Counts commits, and refuses them on demand.
 class CountingStore : public store::MemoryStore {
  public:
   Result<void> commit(const store::Batch& batch) override {
@@ -85,13 +85,13 @@ TEST_F(JournalOfJobs, RunsCallbacksInOrderAfterTheCommit) {
 TEST_F(JournalOfJobs, ReportsThatANewJobCouldNotBeStored) {
   store_.full = true;
   const Job one = job("one");
-  bool told = false;
+  bool answered = false;
   journal_.add(one, "", [&](const Result<void>& kept) {
-    told = true;
+    answered = true;
     EXPECT_EQ(kept.error().code, base::ErrorCode::kExhausted);
   });
   turn();
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(answered);
 }
 
 TEST_F(JournalOfJobs, CommitsTheNeighboursOfAJobThatTheStoreRefuses) {

@@ -243,10 +243,10 @@ TEST_F(LogResume, ReportsAGapOnceAndContinuesAfterIt) {
 
   const Source output{1, "launcher", std::nullopt, job::LogStream::kOutput};
   const Source notice{1, "launcher", std::nullopt, job::LogStream::kNotice};
-  const Printed wanted{{output, "half a line\nand the rest of another\nmore\n"},
-                       {notice, "much was cut\n"}};
-  EXPECT_EQ(whole.printed(), wanted);
-  EXPECT_EQ(cut.printed(), wanted);
+  const Printed expected{{output, "half a line\nand the rest of another\nmore\n"},
+                         {notice, "much was cut\n"}};
+  EXPECT_EQ(whole.printed(), expected);
+  EXPECT_EQ(cut.printed(), expected);
   EXPECT_EQ(last.printed(), (Printed{{output, "and the rest of another\nmore\n"}}));
 }
 

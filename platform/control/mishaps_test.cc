@@ -68,7 +68,7 @@ class Mishaps : public Scheduling {
   }
 };
 
-TEST_F(Mishaps, ANodeLostBeforeTheEngineHasSaidThatTheTasksStartedIsALoss) {
+TEST_F(Mishaps, ANodeLostBeforeTheEngineHasReportedThatTheTasksStartedIsALoss) {
   ASSERT_TRUE(controller_->submit(single("one", "default", 2), ""));
   // After it has been placed and given to the engine, and before the engine has answered.
   loop_.post([this] {
@@ -362,7 +362,7 @@ TEST_F(Mishaps, AGpuThatAnotherPodTookLeavesTheOtherGpusToJobs) {
   }
 }
 
-TEST_F(Mishaps, NothingStartsThatTheFullDiskDoesNotKnowOf) {
+TEST_F(Mishaps, NothingStartsThatTheFullDiskHasNotStored) {
   store_.full = true;
   ASSERT_FALSE(controller_->submit(single("one", "default", 2), ""));
   store_.full = false;

@@ -56,9 +56,9 @@ NodeTable::Difference NodeTable::replace(std::vector<Node> nodes) {
 }
 
 const Node* NodeTable::find(const std::string& name) const {
-  const auto found = std::lower_bound(
-      nodes_.begin(), nodes_.end(), name,
-      [](const Node& node, const std::string& wanted) { return node.name < wanted; });
+  const auto found =
+      std::lower_bound(nodes_.begin(), nodes_.end(), name,
+                       [](const Node& node, const std::string& key) { return node.name < key; });
   return found == nodes_.end() || found->name != name ? nullptr : &*found;
 }
 

@@ -39,13 +39,13 @@ TEST_F(Preparing, EachPlacedTaskIsPreparedWithTheSettingsOfItsRole) {
   spec.leader.user = "root";
   submit(spec);
 
-  ASSERT_EQ(engine_.wishes.size(), 2U);
-  const ImageRequest& launcher = engine_.wishes[0];
+  ASSERT_EQ(engine_.image_requests.size(), 2U);
+  const ImageRequest& launcher = engine_.image_requests[0];
   EXPECT_EQ(launcher.task, "launcher");
   EXPECT_EQ(launcher.image, "launcher:1");
   EXPECT_EQ(launcher.user, "root");
   EXPECT_EQ(launcher.username, "");
-  const ImageRequest& worker = engine_.wishes[1];
+  const ImageRequest& worker = engine_.image_requests[1];
   EXPECT_EQ(worker.task, "worker-0");
   EXPECT_EQ(worker.node, "n1");
   EXPECT_EQ(worker.image, "horovod:0.28");
@@ -55,7 +55,7 @@ TEST_F(Preparing, EachPlacedTaskIsPreparedWithTheSettingsOfItsRole) {
   EXPECT_EQ(worker.password, kRegistryPassword);
 }
 
-TEST_F(Preparing, ThePasswordOfARegistryIsInNothingThatAJobTells) {
+TEST_F(Preparing, ThePasswordOfARegistryIsInNoDocumentOfAJob) {
   JobSpec spec = two_tasks();
   spec.registry = {.username = "ada", .secret = "registry"};
   submit(spec);
@@ -81,9 +81,9 @@ TEST_F(Preparing, ASecretThatWasRemovedMeanwhileFailsTheJobAndIsNamed) {
 TEST_F(Preparing, TheProgressOfThePreparationIsShownAndNotStored) {
   submit(two_tasks());
   const int commits = store_.commits;
-  int heard = 0;
+  int calls = 0;
   const auto watch = controller_->jobs().watch("dist", [&] {
-    ++heard;
+    ++calls;
     loop_.stop();
   });
   for (int done = 0; done < 500; ++done) {
@@ -94,7 +94,7 @@ TEST_F(Preparing, TheProgressOfThePreparationIsShownAndNotStored) {
 
   while (job("dist").reason != "n1 fetches horovod:0.28 (499 of 500 MB)") loop_.run();
 
-  EXPECT_EQ(heard, 2);
+  EXPECT_EQ(calls, 2);
   EXPECT_EQ(store_.commits, commits);
   EXPECT_EQ(store_.load()->jobs[0].reason, "checks for image horovod:0.28");
 }
@@ -153,8 +153,8 @@ TEST_F(Preparing, AJobIsPreparedElsewhereWhenItsNodeHasFallenSilent) {
   settle();
   bring_all();
 
-  ASSERT_EQ(engine_.wishes.size(), 1U);
-  EXPECT_EQ(engine_.wishes[0].node, "n2");
+  ASSERT_EQ(engine_.image_requests.size(), 1U);
+  EXPECT_EQ(engine_.image_requests[0].node, "n2");
   EXPECT_TRUE(engine_.running.empty());
   bring_all();
   EXPECT_EQ(job("one").phase, Phase::kRunning);
@@ -164,7 +164,7 @@ TEST_F(Preparing, AJobIsPreparedElsewhereIfItsNodeIsLost) {
   submit(in_image(single("one", "red", 1)));
   engine_.set_nodes({{.name = "n2", .task_slots = 100, .gpus = 2, .gpu_model = "V100"}});
   settle();
-  EXPECT_EQ(engine_.wishes[0].node, "n2");
+  EXPECT_EQ(engine_.image_requests[0].node, "n2");
   bring_all();
 
   EXPECT_EQ(job("one").phase, Phase::kRunning);

@@ -62,7 +62,7 @@ void RandomWorld::be_born() {
   auto engine = std::make_unique<WatchedEngine>(*loop);
   if (engine_) {
     engine->take_over(*engine_);
-    engine->told_to_stop = engine_->told_to_stop;
+    engine->stopping = engine_->stopping;
     engine->hostfiles = engine_->hostfiles;
     engine->given = engine_->given;
   }
@@ -133,7 +133,7 @@ void RandomWorld::live(int steps) {
       if (!is_settled) return;
       if (at_cluster_) look_at_allocations();
       look_at_standing();
-      for (const Job* job : controller_->jobs().list()) look_at_what_was_told(*job);
+      for (const Job* job : controller_->jobs().list()) look_at_sent_members(*job);
     });
   }
 }
@@ -163,16 +163,17 @@ JobSpec RandomWorld::any_spec() {
   if (in_images_) spec.image = "image";
   if (dice_.one_in(4)) spec.resources = {.gpu_share_milli = 250 * (1 + dice_.below(3))};
   if (dice_.one_in(3)) spec.resources.cpu_milli = int64_t{4000} * (1 + dice_.below(2));
-  job::Scheduling& wishes = spec.scheduling;
+  job::Scheduling& scheduling = spec.scheduling;
   if (spec.kind == Kind::kMpi && dice_.one_in(2)) {
-    wishes.min_workers = 1 + dice_.below(spec.workers);
-    if (*wishes.min_workers < spec.workers && dice_.one_in(2)) wishes.resize = job::Resize::kLive;
+    scheduling.min_workers = 1 + dice_.below(spec.workers);
+    if (*scheduling.min_workers < spec.workers && dice_.one_in(2))
+      scheduling.resize = job::Resize::kLive;
   }
-  if (dice_.one_in(5)) wishes.purpose = job::Purpose::kBuild;
-  if (dice_.one_in(4)) wishes.priority = 40 + dice_.below(70);
-  if (dice_.one_in(3)) wishes.retries = 1 + dice_.below(2);
-  if (dice_.one_in(6)) wishes.node_pools = {dice_.one_in(2) ? "second" : "default"};
-  if (dice_.one_in(4)) wishes.packing = job::Packing::kSpread;
+  if (dice_.one_in(5)) scheduling.purpose = job::Purpose::kBuild;
+  if (dice_.one_in(4)) scheduling.priority = 40 + dice_.below(70);
+  if (dice_.one_in(3)) scheduling.retries = 1 + dice_.below(2);
+  if (dice_.one_in(6)) scheduling.node_pools = {dice_.one_in(2) ? "second" : "default"};
+  if (dice_.one_in(4)) scheduling.packing = job::Packing::kSpread;
   return spec;
 }
 
@@ -316,7 +317,7 @@ void RandomWorld::something_ends() {
   job::ExitStatus status;
   if (dice_.one_in(3)) status.code = 3;
   if (dice_.one_in(6)) status = {.lost = true};
-  status.stopped = engine_->told_to_stop.count(task) > 0;
+  status.stopped = engine_->stopping.count(task) > 0;
   engine_->end_for_good(task.first, task.second, status);
 }
 
@@ -335,10 +336,10 @@ void RandomWorld::workers_answer(int one_in) {
 }
 
 void RandomWorld::stops_are_obeyed(int one_in) {
-  const std::set<TaskKey> stopping = engine_->told_to_stop;
+  const std::set<TaskKey> stopping = engine_->stopping;
   for (const TaskKey& task : stopping) {
     if (!dice_.one_in(one_in)) continue;
-    engine_->told_to_stop.erase(task);
+    engine_->stopping.erase(task);
     if (engine_->running.count(task) == 0) continue;
     engine_->end_for_good(task.first, task.second, {.signal = 15, .stopped = true});
   }

@@ -47,7 +47,7 @@ class WatchedEngine : public LastingEngine {
  public:
   using LastingEngine::LastingEngine;
   std::function<void(const engine::GangId&, const std::vector<launch::TaskPlan>&)> on_start;
-  std::set<TaskKey> told_to_stop;
+  std::set<TaskKey> stopping;
   std::set<TaskKey> news;                    ///< ended tasks with a report under way
   std::map<TaskKey, std::string> hostfiles;  ///< the last hostfiles of tasks
   std::optional<base::Error> prepare_error;  ///< once
@@ -89,12 +89,12 @@ class WatchedEngine : public LastingEngine {
   std::function<void(const engine::GangId&)> on_ask;
   std::function<void(const engine::GangId&)> on_give_back;
 
-  void request_allocation(const engine::GangId& gang, engine::AllocationRequest wish) override {
+  void request_allocation(const engine::GangId& gang, engine::AllocationRequest request) override {
     on_ask(gang);
-    FakeEngine::request_allocation(gang, std::move(wish));
+    FakeEngine::request_allocation(gang, std::move(request));
     const auto has = given.find(gang);
     if (has == given.end()) return;
-    loop().post([this, gang, room = has->second] { tell(gang, room); });
+    loop().post([this, gang, room = has->second] { report_allocation(gang, room); });
   }
   void release_allocation(const engine::GangId& gang) override {
     on_give_back(gang);
@@ -123,7 +123,7 @@ class WatchedEngine : public LastingEngine {
   void stop(const engine::GangId& gang, const std::vector<std::string>& tasks,
             engine::StopMode) override {
     for (const std::string& task : tasks) {
-      if (running.count({gang, task}) > 0) told_to_stop.insert({gang, task});
+      if (running.count({gang, task}) > 0) stopping.insert({gang, task});
     }
   }
 };
@@ -181,7 +181,7 @@ class RandomWorld {
   void look();
   void look_at_gang(const job::Job& job);
   void look_at_seats(const job::Job& job);
-  void look_at_what_was_told(const job::Job& job);
+  void look_at_sent_members(const job::Job& job);
   void look_at_devices();
   void look_at_standing();
   void look_at_what_is_asked(const engine::GangId& gang);

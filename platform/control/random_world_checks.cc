@@ -131,7 +131,7 @@ void RandomWorld::look_at_gang(const Job& job) {
   if (job.spec.kind != Kind::kMpi || job.phase != Phase::kRunning) return;
   const GangId gang{job.id, job.attempt};
   const bool launcher_runs = engine_->running.count({gang, "launcher"}) > 0;
-  if (!launcher_runs || engine_->told_to_stop.count({gang, "launcher"}) > 0) return;
+  if (!launcher_runs || engine_->stopping.count({gang, "launcher"}) > 0) return;
   if (engine_->has_news_of(gang)) return;
   // A gang may have fewer workers for a moment, until a new one joins.
   if (launch::resizes_live(job.spec)) return;
@@ -160,20 +160,20 @@ void RandomWorld::look_at_seats(const Job& job) {
 
 /// After all effects of the events, the launcher of a gang that has resized has been given exactly
 /// the running workers.
-void RandomWorld::look_at_what_was_told(const Job& job) {
+void RandomWorld::look_at_sent_members(const Job& job) {
   const GangId gang{job.id, job.attempt};
   const bool is_disturbed = job.eviction || job.stop_requested || job.failure;
   if (job.phase != Phase::kRunning || is_disturbed || !launch::resizes_live(job.spec)) return;
   if (engine_->running.count({gang, "launcher"}) == 0) return;
-  const auto told = engine_->hostfiles.find({gang, "launcher"});
-  if (told == engine_->hostfiles.end()) return;
+  const auto hostfile = engine_->hostfiles.find({gang, "launcher"});
+  if (hostfile == engine_->hostfiles.end()) return;
   std::string members;
   for (const job::Task& task : job.tasks) {
     const bool is_member =
         task.role == job::TaskRole::kWorker && !task.left && task.phase == job::TaskPhase::kRunning;
     if (is_member) members += task.hostname + " slots=1\n";
   }
-  EXPECT_EQ(told->second, members) << job.spec.name;
+  EXPECT_EQ(hostfile->second, members) << job.spec.name;
 }
 
 void RandomWorld::look_at_devices() {

@@ -29,11 +29,11 @@ void RandomWorld::the_cluster_acts() {
   if (given == engine_->given.end()) return the_cluster_answers(gang);
   switch (dice_.below(4)) {
     case 0:
-      return engine_->tell(
+      return engine_->report_allocation(
           gang, engine::AllocationStateChange{dice_.one_in(2) ? std::optional(job::SlurmState{})
                                                               : std::nullopt});
     case 1:
-      return engine_->tell(gang, AllocationGranted(given->second));
+      return engine_->report_allocation(gang, AllocationGranted(given->second));
     default:
       the_cluster_takes(gang, {.why = dice_.any_of(kReasons),
                                .end = job::SlurmEnded{.text = "Slurm took its room"}});
@@ -44,13 +44,14 @@ void RandomWorld::the_cluster_answers(const GangId& gang) {
   switch (dice_.below(10)) {
     case 0:
       engine_->requests.erase(gang);
-      return engine_->tell(gang, engine::AllocationRefused{{.what = "Slurm refuses it"}});
+      return engine_->report_allocation(gang,
+                                        engine::AllocationRefused{{.what = "Slurm refuses it"}});
     case 1:
       return the_cluster_takes(gang, {.why = dice_.any_of(kReasons),
                                       .end = job::SlurmEnded{.text = "a node never called"}});
     case 2:
     case 3:
-      return engine_->tell(
+      return engine_->report_allocation(
           gang,
           engine::AllocationPending{
               .reason = job::SlurmWaits{.reason = dice_.one_in(2) ? "Resources" : "Priority"}});
@@ -61,28 +62,29 @@ void RandomWorld::the_cluster_answers(const GangId& gang) {
 
 /// On whichever nodes have the devices; where they do not suffice, it waits on.
 void RandomWorld::the_cluster_gives(const GangId& gang) {
-  const AllocationRequest& wish = engine_->requests.at(gang);
+  const AllocationRequest& request = engine_->requests.at(gang);
   std::map<std::string, std::vector<int>> free;
   for (const engine::Node& node : engine_->offered) free[node.name] = free_devices(node.name);
   AllocationGranted room{.places = {}, .slurm_job = 17};
-  for (const engine::TaskRequest& task : wish.tasks) {
-    const auto wanted =
+  for (const engine::TaskRequest& task : request.tasks) {
+    const auto needed =
         static_cast<size_t>(task.resources.gpu_share_milli > 0 ? 1 : task.resources.gpus);
     const auto found = std::find_if(free.begin(), free.end(),
-                                    [&](const auto& node) { return node.second.size() >= wanted; });
+                                    [&](const auto& node) { return node.second.size() >= needed; });
     if (found == free.end() || (task.may_be_missing && dice_.one_in(4))) {
       if (!task.may_be_missing)
-        return engine_->tell(gang, engine::AllocationPending{.reason = job::Remark{"waits"}});
+        return engine_->report_allocation(
+            gang, engine::AllocationPending{.reason = job::Remark{"waits"}});
       break;
     }
     auto& devices = found->second;
-    const auto end = devices.begin() + static_cast<std::ptrdiff_t>(wanted);
+    const auto end = devices.begin() + static_cast<std::ptrdiff_t>(needed);
     room.places.push_back(
         {.task = task.task, .node = found->first, .devices = {devices.begin(), end}});
     devices.erase(devices.begin(), end);
   }
   engine_->given[gang] = room;
-  engine_->tell(gang, room);
+  engine_->report_allocation(gang, room);
 }
 
 std::vector<int> RandomWorld::free_devices(const std::string& node) const {
@@ -103,7 +105,7 @@ std::vector<int> RandomWorld::free_devices(const std::string& node) const {
 void RandomWorld::the_cluster_takes(const GangId& gang, AllocationRevoked taken) {
   engine_->requests.erase(gang);
   engine_->given.erase(gang);
-  engine_->tell(gang, taken);
+  engine_->report_allocation(gang, taken);
   const std::set<TaskKey> running = engine_->running;
   for (const auto& [of, task] : running) {
     if (of == gang) engine_->end_for_good(of, task, {.lost = true});
@@ -127,7 +129,7 @@ void RandomWorld::the_cluster_loses(const std::string& node) {
 
 void RandomWorld::the_cluster_serves_all() {
   const auto rooms = engine_->requests;
-  for (const auto& [gang, wish] : rooms) {
+  for (const auto& [gang, request] : rooms) {
     const bool waits = engine_->requests.contains(gang) && !engine_->given.contains(gang);
     if (waits) the_cluster_gives(gang);
   }
@@ -171,16 +173,16 @@ void RandomWorld::look_at_allocations() {
     EXPECT_TRUE(engine_->given.contains(gang)) << gang.job_id << "/" << gang.attempt << " " << task;
   }
   const auto stored = store_.load();
-  for (const auto& [gang, wish] : engine_->requests) {
+  for (const auto& [gang, request] : engine_->requests) {
     const Job* const job = job_of(gang.job_id);
-    ASSERT_NE(job, nullptr) << wish.job;
+    ASSERT_NE(job, nullptr) << request.job;
     const bool is_on_disk = std::any_of(stored->jobs.begin(), stored->jobs.end(),
                                         [&](const Job& one) { return one == *job; });
     if (!is_on_disk) continue;  // it has had no effect yet
-    EXPECT_FALSE(job::is_final(job->phase)) << wish.job;
+    EXPECT_FALSE(job::is_final(job->phase)) << request.job;
     const bool waits = job->phase == Phase::kQueued;
-    EXPECT_FALSE(waits && job->suspended) << wish.job;
-    EXPECT_EQ(gang.attempt, job->attempt + waits) << wish.job;
+    EXPECT_FALSE(waits && job->suspended) << request.job;
+    EXPECT_EQ(gang.attempt, job->attempt + waits) << request.job;
   }
 }
 

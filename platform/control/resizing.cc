@@ -244,7 +244,7 @@ bool Resizing::shrink(const std::vector<int>& seats, const job::Eviction& why) {
       // The other members have not been given these workers yet. The notice to the members may have
       // to wait until their start is over.
       stop_leaving(starting);
-      say_goodbye(leaving);
+      announce_leaving(leaving);
     });
   }
   std::vector<int> free = seats;
@@ -277,10 +277,10 @@ void Resizing::drop_prepared(const Task& task) {
   context_.services.engine.stop(context_.gang(), {task.name}, StopMode::kNow);
 }
 
-void Resizing::say_goodbye(const std::vector<std::string>& leaving) {
-  updates_.add_member_list([this, leaving](bool any_told) {
+void Resizing::announce_leaving(const std::vector<std::string>& leaving) {
+  updates_.add_member_list([this, leaving](bool any_updated) {
     const auto notice = context_.services.pace.notice;
-    if (any_told && notice > std::chrono::milliseconds(0)) {
+    if (any_updated && notice > std::chrono::milliseconds(0)) {
       notices_.push_back(context_.after(notice, [this, leaving] { stop_leaving(leaving); }));
     } else {
       context_.soon([this, leaving] { stop_leaving(leaving); });
@@ -403,7 +403,7 @@ void Resizing::resume() {
   }
   show_size();
   context_.change();
-  say_goodbye(leaving);
+  announce_leaving(leaving);
 }
 
 }  // namespace muster::control

@@ -113,7 +113,7 @@ class Resizing {
  private:
   const job::Task* leave_seat(int seat);
   void drop_prepared(const job::Task& task);
-  void say_goodbye(const std::vector<std::string>& leaving);
+  void announce_leaving(const std::vector<std::string>& leaving);
   void stop_leaving(const std::vector<std::string>& leaving);
   void give_back(const std::vector<int>& seats);
   bool can_do_without(const std::vector<int>& seats) const;

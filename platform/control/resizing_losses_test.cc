@@ -19,12 +19,12 @@ TEST_F(ResizingGang, ALostWorkerIsReplacedAndTheJobContinues) {
                     "worker-1 was lost: it was killed by signal 9 (SIGKILL); the job continues "
                     "with 2 of 3 workers"))
       << text_of(job("dist"));
-  EXPECT_EQ(told_hosts("dist"), "dist-worker-0 slots=1\ndist-worker-2 slots=1\n") << "at once";
+  EXPECT_EQ(sent_hosts("dist"), "dist-worker-0 slots=1\ndist-worker-2 slots=1\n") << "at once";
   settle();
   EXPECT_EQ(job("dist").phase, Phase::kRunning);
   EXPECT_EQ(job("dist").attempt, 1);
   EXPECT_EQ(workers_of("dist"), (Names{"worker-0", "worker-2", "worker-3"}));
-  EXPECT_EQ(told_hosts("dist"),
+  EXPECT_EQ(sent_hosts("dist"),
             "dist-worker-0 slots=1\ndist-worker-2 slots=1\ndist-worker-3 slots=1\n");
 }
 

@@ -116,11 +116,11 @@ TEST_F(ResizingTakenUp, ALeavingWorkerIsStoppedAndKeepsItsResourcesUntilItHasEnd
 
 TEST_F(ResizingTakenUp, MembersReceiveTheListOfMembersAgain) {
   submit(live("dist", "team-b", 1, 3));
-  engine_.told.clear();
+  engine_.file_changes.clear();
 
   come_back();
 
-  EXPECT_EQ(told_hosts("dist"),
+  EXPECT_EQ(sent_hosts("dist"),
             "dist-worker-0 slots=1\ndist-worker-1 slots=1\ndist-worker-2 slots=1\n");
 }
 

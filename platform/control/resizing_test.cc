@@ -44,17 +44,17 @@ TEST_F(ResizingGang,
   submit(live("dist", "default", 1, 2));
   ASSERT_EQ(workers_of("dist"), (Names{"worker-0"}));
   engine_.calls.clear();
-  engine_.told.clear();
+  engine_.file_changes.clear();
 
   engine_.end_for_good(gang("second"), "main", {});
   turn();
 
-  EXPECT_LT(call("dist", "tell", "launcher"), call("dist", "start", "worker-1"));
+  EXPECT_LT(call("dist", "change", "launcher"), call("dist", "start", "worker-1"));
   EXPECT_TRUE(called("dist", "start", "worker-1"));
-  EXPECT_EQ(told_hosts("dist"), "") << "it does not answer yet";
+  EXPECT_EQ(sent_hosts("dist"), "") << "it does not answer yet";
   EXPECT_EQ(job("dist").reason, "runs with 1 of 2 workers");
   settle();
-  EXPECT_EQ(told_hosts("dist"), "dist-worker-0 slots=1\ndist-worker-1 slots=1\n");
+  EXPECT_EQ(sent_hosts("dist"), "dist-worker-0 slots=1\ndist-worker-1 slots=1\n");
   EXPECT_EQ(job("dist").reason, "runs with 2 of 2 workers");
 }
 
@@ -226,10 +226,11 @@ TEST_F(Reclaimed, RemainingMembersAreNotifiedBeforeAWorkerIsStopped) {
   submit(single("owner", "team-a", 1));
 
   ASSERT_TRUE(called("dist", "stop", "worker-3 gracefully"));
-  EXPECT_LT(call("dist", "tell", "launcher"), call("dist", "stop", "worker-3"));
-  EXPECT_EQ(told_hosts("dist"),
+  EXPECT_LT(call("dist", "change", "launcher"), call("dist", "stop", "worker-3"));
+  EXPECT_EQ(sent_hosts("dist"),
             "dist-worker-0 slots=1\ndist-worker-1 slots=1\ndist-worker-2 slots=1\n");
-  EXPECT_FALSE(called("dist", "tell", "worker-3")) << "who leaves needs to know nothing";
+  EXPECT_FALSE(called("dist", "change", "worker-3"))
+      << "a leaving task needs no change of its files";
   EXPECT_FALSE(called("dist", "stop", "launcher"));
 }
 
@@ -241,7 +242,7 @@ TEST_F(Reclaimed, AWorkerIsStoppedSomeTimeAfterTheOthersWereNotified) {
   submit(single("owner", "team-a", 1));
 
   EXPECT_EQ(workers_of("dist").size(), 3U);
-  EXPECT_TRUE(called("dist", "tell", "launcher"));
+  EXPECT_TRUE(called("dist", "change", "launcher"));
   EXPECT_FALSE(called("dist", "stop", "worker-3"));
   EXPECT_EQ(job("owner").phase, Phase::kQueued) << "its room is not free yet";
 }
@@ -269,7 +270,7 @@ TEST_F(Reclaimed, AReplacementHasTheSeatOfTheOldWorkerAndANewName) {
 
   EXPECT_EQ(workers_of("dist"), (Names{"worker-0", "worker-1", "worker-2", "worker-4"}));
   EXPECT_EQ(task("dist", "worker-4").seat, task("dist", "worker-3").seat);
-  EXPECT_EQ(told_hosts("dist"),
+  EXPECT_EQ(sent_hosts("dist"),
             "dist-worker-0 slots=1\ndist-worker-1 slots=1\ndist-worker-2 slots=1\n"
             "dist-worker-4 slots=1\n");
 }

@@ -241,13 +241,13 @@ TEST_F(Keeping, ManyGoInSeveralCommitsAndNotOneByOne) {
 
 TEST_F(Keeping, WatchersAreNotifiedOfTheRemoval) {
   const job::Job one = run("one");
-  int told = 0;
-  const auto watch = controller_->feed().watch([&] { ++told; });
+  int calls = 0;
+  const auto watch = controller_->feed().watch([&] { ++calls; });
 
   controller_->set_retention({.keep_jobs = 0});
   settle();
 
-  EXPECT_GE(told, 1);
+  EXPECT_GE(calls, 1);
   EXPECT_EQ(controller_->jobs().with_id(one.id), nullptr);
 }
 

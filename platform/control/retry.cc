@@ -123,16 +123,16 @@ constexpr int kLeastPort = 1024;  ///< the lowest port that Muster chooses
 constexpr int kMostPort = 65'535;
 
 // Messages of the C library, of torch and Node, of TensorFlow and of gRPC.
-constexpr std::array kSaidOfPorts{"ddress already in use"sv, "EADDRINUSE"sv,
-                                  "Could not start gRPC server"sv, "Failed to add port to server"sv,
-                                  "No address added out of"sv};
+constexpr std::array kPortErrorTexts{"ddress already in use"sv, "EADDRINUSE"sv,
+                                     "Could not start gRPC server"sv,
+                                     "Failed to add port to server"sv, "No address added out of"sv};
 
 // "grpc_server_lib.cc:1234" is a place in a program.
 constexpr std::array kSources{".cc"sv, ".cpp"sv, ".c"sv,  ".h"sv,
                               ".py"sv, ".go"sv,  ".rs"sv, ".js"sv};
 
-bool speaks_of_a_port(std::string_view line) {
-  return std::any_of(kSaidOfPorts.begin(), kSaidOfPorts.end(), [&](std::string_view words) {
+bool mentions_a_port(std::string_view line) {
+  return std::any_of(kPortErrorTexts.begin(), kPortErrorTexts.end(), [&](std::string_view words) {
     return line.find(words) != std::string_view::npos;
   });
 }
@@ -181,7 +181,7 @@ bool has_any(const std::set<int>& ports, const std::set<int>& of) {
 std::optional<RefusedPort> refused_port_in(const std::vector<std::string>& lines) {
   std::optional<RefusedPort> refused;
   for (size_t i = lines.size() - std::min(lines.size(), kNearTheEnd); i < lines.size(); ++i) {
-    if (!speaks_of_a_port(lines[i])) continue;
+    if (!mentions_a_port(lines[i])) continue;
     if (!refused) refused.emplace();
     refused->line = i;
     add_ports(lines[i], refused->named);

@@ -63,7 +63,7 @@ TEST_F(Roles, TheChiefStartsWhenParameterServersAndWorkersAreUp) {
   EXPECT_LT(chief, engine_.calls.size());
 }
 
-TEST_F(Roles, AClusterOfTheJobsOwnIsHandedOnAndSaidOnce) {
+TEST_F(Roles, AClusterOfTheJobsOwnIsHandedOnAndNotedOnce) {
   job::JobSpec spec = grpc("mnist", 1, 0);
   spec.environment["TF_CONFIG"] = "{}";
   spec.scheduling.retries = 1;

@@ -95,21 +95,21 @@ schedule::Node to_schedule(const engine::Node& node, bool cordoned) {
 
 schedule::Gang to_schedule(const job::Job& job, uint64_t sequence,
                            const std::vector<std::string>& pools, std::optional<int> workers) {
-  const job::Scheduling& wishes = job.spec.scheduling;
+  const job::Scheduling& scheduling = job.spec.scheduling;
   return {.id = job.id,
           .name = job.spec.name,
           .project = job.spec.project,
-          .priority = job::priority_of(wishes),
-          .preemptible = job::is_preemptible(wishes),
+          .priority = job::priority_of(scheduling),
+          .preemptible = job::is_preemptible(scheduling),
           .sequence = sequence,
           .groups = groups_of(job.spec, workers),
-          .pools = wishes.node_pools.empty() ? pools : wishes.node_pools,
-          .gpu_models = wishes.gpu_models,
+          .pools = scheduling.node_pools.empty() ? pools : scheduling.node_pools,
+          .gpu_models = scheduling.gpu_models,
           .excluded_nodes = job.avoided_nodes,
-          .required_topology = wishes.required_topology,
-          .preferred_topology = wishes.preferred_topology,
-          .packing = packing_of(wishes.packing),
-          .time_limit = wishes.time_limit,
+          .required_topology = scheduling.required_topology,
+          .preferred_topology = scheduling.preferred_topology,
+          .packing = packing_of(scheduling.packing),
+          .time_limit = scheduling.time_limit,
           .submitted = job.submitted};
 }
 

@@ -29,7 +29,7 @@ TEST(AForwardClock, PutsATimeOfTheOtherInItsPlaceButNotAfterNow) {
   EXPECT_EQ(forward.now() - forward.of(noted), std::chrono::seconds(7));
 }
 
-TEST(ASchedulerBook, KnowsHowLongAnAdoptedGangHasRunAfterTheClockWasSetBack) {
+TEST(ASchedulerBook, ReportsHowLongAnAdoptedGangHasRunAfterTheClockWasSetBack) {
   base::FakeClock clock;
   NodeTable nodes;
   SchedulerBook book({}, clock, nodes);

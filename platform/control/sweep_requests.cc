@@ -188,16 +188,21 @@ void Sweeps::remove_soon() {
   });
 }
 
-/// Removes some jobs of a sweep that is being deleted, and with its last jobs the sweep.
+/// Removes some jobs of a sweep that is being deleted, and with its last jobs the sweep. A sweep with
+/// running tasks does not delay the others.
 void Sweeps::remove_some() {
-  const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                  [](const auto& each) { return each.second->removing; });
-  if (found == entries_.end()) return;
-  Entry& entry = *found->second;
-  const auto try_again = [&] {
+  const auto try_again = [this] {
     removal_retry_ = parts_.loop.after(kSweepRemovalPause, [this] { remove_some(); });
   };
-  if (parts_.has_tasks(entry.record.id)) return try_again();
+  bool any_waits = false;
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const auto& each) {
+    if (!each.second->removing) return false;
+    const bool waits = parts_.has_tasks(each.first);
+    any_waits |= waits;
+    return !waits;
+  });
+  if (found == entries_.end()) return any_waits ? try_again() : void();
+  Entry& entry = *found->second;
   const JobName name = name_of(entry.record.spec.job);
   std::vector<JobEntry*> gone;
   for (auto link = entry.jobs.begin();

@@ -220,13 +220,13 @@ void Sweeps::advance(Entry& entry) {
 
 Result<void> Sweeps::save(Entry& entry, std::vector<access::AuditRecord> audit) {
   std::vector<job::ObjectEnd> ends;
-  if (entry.ended && !entry.is_end_told)
+  if (entry.ended && !entry.is_end_reported)
     ends.push_back(object_end_of(entry.record, entry.summary()));
   MUSTER_CHECK(
       parts_.journal.flush({.objects = {sweep_progress_object(entry.record, entry.progress())},
                             .audit = std::move(audit),
                             .ends = std::move(ends)}));
-  entry.is_end_told = entry.ended.has_value();
+  entry.is_end_reported = entry.ended.has_value();
   entry.unsaved = false;
   parts_.jobs.watchers().announce(entry.record.id);
   return {};

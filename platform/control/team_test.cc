@@ -194,11 +194,11 @@ TEST_F(Team, ANewProjectDoesNotInheritTheJobsOfADeletedProjectOfItsName) {
 
 TEST_F(Team, TheFeedReportsChangesOnceTheyAreStored) {
   const FeedPosition start = controller_->feed().now();
-  int told = 0;
-  const auto watch = controller_->feed().watch([&] { ++told; });
+  int calls = 0;
+  const auto watch = controller_->feed().watch([&] { ++calls; });
   const job::Job job = submit_as(kAda, single("one", "red", 1));
 
-  EXPECT_GT(told, 0);
+  EXPECT_GT(calls, 0);
   const auto changes = controller_->feed().after(start, 10);
   ASSERT_TRUE(changes);
   ASSERT_EQ(changes->size(), 1U);

@@ -27,7 +27,7 @@ inline access::SecretBox::Key key_of(uint8_t byte) {
 
 /// The message of the error, or "ok".
 template <class T>
-std::string said(const Result<T>& result) {
+std::string outcome(const Result<T>& result) {
   return result ? "ok" : result.error().what;
 }
 
@@ -52,9 +52,9 @@ class AccountsTest : public testing::Test {
     return *user;
   }
 
-  IssuedToken issue(TokenRequest wish) {
-    auto issued = accounts_->issue(wish, by_);
-    EXPECT_TRUE(issued) << said(issued);
+  IssuedToken issue(TokenRequest request) {
+    auto issued = accounts_->issue(request, by_);
+    EXPECT_TRUE(issued) << outcome(issued);
     return *std::move(issued);
   }
 

@@ -41,8 +41,8 @@ class Allocations : public Scheduling {
     return engine_.requests.at(next(name));
   }
 
-  void tell(const engine::GangId& gang, const engine::AllocationNews& news) {
-    engine_.tell(gang, news);
+  void report(const engine::GangId& gang, const engine::AllocationNews& news) {
+    engine_.report_allocation(gang, news);
     settle();
   }
 
@@ -60,13 +60,13 @@ class Allocations : public Scheduling {
   }
   void give(const std::string& name, size_t fewer = 0) {
     const engine::AllocationGranted given = granted(name, fewer);
-    tell(next(name), given);
+    report(next(name), given);
   }
 
   /// Takes the allocation back, and ends its tasks.
   void take(const std::string& name, const engine::AllocationRevoked& taken) {
     const engine::GangId of = gang(name);
-    engine_.tell(of, taken);
+    engine_.report_allocation(of, taken);
     lose_tasks(of);
     settle();
   }

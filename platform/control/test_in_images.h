@@ -57,8 +57,8 @@ class InImages : public WithAccounts {
   void bring_all(const std::function<void(launch::ImageFacts&)>& change = [](launch::ImageFacts&) {
   }) {
     std::vector<launch::ImageFacts> facts;
-    for (const engine::ImageRequest& wish : engine_.wishes) {
-      facts.push_back(facts_of(wish.image));
+    for (const engine::ImageRequest& request : engine_.image_requests) {
+      facts.push_back(facts_of(request.image));
       change(facts.back());
     }
     engine_.prepared(std::move(facts));

@@ -79,9 +79,9 @@ class ResizingGang : public WithAccounts {
   }
 
   /// The hosts in the launcher's last hostfile.
-  std::string told_hosts(const std::string& name) {
+  std::string sent_hosts(const std::string& name) {
     std::string hosts;
-    for (const launch::FileChange& change : engine_.told) {
+    for (const launch::FileChange& change : engine_.file_changes) {
       if (change.task != job(name).tasks.front().name) continue;
       for (const launch::PlannedFile& file : change.files) {
         if (file.path == "hostfile") hosts = file.content;
@@ -99,7 +99,7 @@ class ResizingGang : public WithAccounts {
                                    .sshd = "/usr/sbin/sshd",
                                    .has_ssh = true,
                                    .has_shell = true};
-    engine_.prepared(std::vector<launch::ImageFacts>(engine_.wishes.size(), facts));
+    engine_.prepared(std::vector<launch::ImageFacts>(engine_.image_requests.size(), facts));
     settle();
   }
 

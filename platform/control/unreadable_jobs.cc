@@ -166,9 +166,11 @@ bool UnreadableJobs::report(JobEntry& entry, const engine::TaskReport& report) {
 }
 
 bool UnreadableJobs::has_tasks_of(const std::string& id) const {
+  // Of the jobs, only their own tasks count, and not those of jobs that repeat them.
+  const bool is_job = jobs_.facts_with_id(id).has_value();
   return std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& tasks) {
     const std::string& job = tasks.second.front().gang.job_id;
-    if (job == id) return true;
+    if (job == id || is_job) return job == id;
     const auto facts = jobs_.facts_with_id(job);
     return facts && facts->origin && facts->origin->id == id;
   });

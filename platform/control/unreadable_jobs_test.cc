@@ -1,6 +1,13 @@
 // Records of the store that cannot be read.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "control/held_sweep.h"
 #include "control/sweeps.h"
 #include "control/test_cluster.h"
+#include "store/records.h"
 #include "words/sentence.h"
 #include "words/test_words.h"
 
@@ -22,6 +29,27 @@ class UnreadableJobs : public Scheduling {
     const auto recovered = controller_->recover();
     ASSERT_TRUE(recovered) << recovered.error().to_string();
     settle();
+  }
+
+  void store_as_being_removed(const std::string& sweep) {
+    const store::Contents stored = *store_.load();
+    for (store::Object object : stored.objects) {
+      if (object.kind != kSweepProgressKind || object.id != sweep) continue;
+      auto progress = store::from_document<sweep::SweepProgress>(object.document);
+      ASSERT_TRUE(progress);
+      progress->removing = true;
+      object.document = store::to_document(*progress);
+      ASSERT_TRUE(store_.commit({.objects = {object}}));
+    }
+  }
+
+  std::set<std::string> stored_sweeps() {
+    std::set<std::string> ids;
+    const store::Contents stored = *store_.load();
+    for (const store::Object& object : stored.objects) {
+      if (object.kind == kSweepKind) ids.insert(object.id);
+    }
+    return ids;
   }
 };
 
@@ -234,13 +262,96 @@ TEST_F(UnreadableJobs, AnArrayIsNeitherRemovedNorRunAgainWhileTasksOfItsMembersS
   EXPECT_EQ(job("array-0").phase, Phase::kRunning);
 }
 
+TEST_F(UnreadableJobs, OnlyTheMemberWhoseTasksStillRunWaitsWhenAnArrayRunsAgain) {
+  job::JobSpec spec = single("array", "default", 1);
+  spec.array.indexes = "0-1";
+  const auto array = controller_->submit_array(spec, "", {.user = "ada"});
+  ASSERT_TRUE(array);
+  settle();
+  const engine::GangId left = gang("array-0");
+  const std::string other = job("array-1").id;
+  end("array-0", {.code = 1});
+  end("array-1", {.code = 1});
+  engine_.running.insert({left, "main"});
+  engine_.stops_obey = false;
+  come_back();
+
+  ASSERT_TRUE(controller_->arrays().rerun_failed(array->id, {}, {.user = "ada"}));
+  settle();
+  EXPECT_EQ(job("array-0").id, left.job_id);
+  EXPECT_NE(job("array-1").id, other);
+  EXPECT_EQ(job("array-1").phase, Phase::kRunning);
+
+  engine_.end(left, "main", {.signal = 15, .stopped = true});
+  settle();
+  EXPECT_NE(job("array-0").id, left.job_id);
+  EXPECT_EQ(job("array-0").phase, Phase::kRunning);
+}
+
+TEST_F(UnreadableJobs, RetentionRemovesAJobWhoseRerunStillHasTasks) {
+  submit(single("first", "default", 1));
+  end("first", {.code = 1});
+  const job::JobOrigin origin{
+      .kind = job::JobOrigin::Kind::kRerun, .name = "first", .id = job("first").id};
+  ASSERT_TRUE(
+      controller_->submit(single("again", "default", 1), "", {.user = "ada"}, {.origin = origin}));
+  settle();
+  const engine::GangId left = gang("again");
+  end("again", {.code = 1});
+  engine_.running.insert({left, "main"});
+  engine_.stops_obey = false;
+  come_back();
+
+  controller_->set_retention({.keep_jobs = 0});
+  settle();
+
+  EXPECT_FALSE(controller_->jobs().find("first"));
+  EXPECT_TRUE(controller_->jobs().find("again"));
+}
+
+/// A sweep with one trial.
+sweep::SweepSpec sweep_of_one(const std::string& name) {
+  return {.job = {.name = name, .command = {"train", "{x}"}, .folder = "/"},
+          .parameters = {{"x", {.low = 0, .high = 1}}},
+          .method = sweep::Method::kRandom,
+          .metric = "accuracy",
+          .max_trials = 1};
+}
+
+// As after a server that was killed while it deleted a sweep.
+TEST_F(UnreadableJobs, ADeletedSweepWhoseTasksStillRunDoesNotDelayTheOthers) {
+  std::vector<std::string> ids;
+  for (const char* const name : {"a", "b"}) {
+    const auto sweep = controller_->sweeps().create(sweep_of_one(name), {.user = "ada"});
+    ASSERT_TRUE(sweep) << sweep.error().to_string();
+    ids.push_back(sweep->summary.id);
+    settle();
+    ASSERT_TRUE(controller_->sweeps().stop(ids.back(), {.user = "ada"}));
+    settle();
+  }
+  // The first by its id is the first to be removed.
+  const std::string waits = *std::min_element(ids.begin(), ids.end());
+  const std::string goes = *std::max_element(ids.begin(), ids.end());
+  const engine::GangId left = gang(waits == ids.front() ? "a-1" : "b-1");
+  store_as_being_removed(waits);
+  engine_.running.insert({left, "main"});
+  engine_.stops_obey = false;
+  come_back();
+
+  ASSERT_TRUE(controller_->sweeps().remove(goes, {.user = "ada"}));
+  settle();
+  EXPECT_EQ(stored_sweeps(), std::set<std::string>{waits});
+  EXPECT_FALSE(controller_->jobs().find(waits == ids.front() ? "b-1" : "a-1"));
+  EXPECT_TRUE(controller_->jobs().find(left.job_id));
+
+  engine_.end(left, "main", {.signal = 15, .stopped = true});
+  come_back();
+  EXPECT_EQ(stored_sweeps(), std::set<std::string>{});
+  EXPECT_FALSE(controller_->jobs().find(left.job_id));
+}
+
 TEST_F(UnreadableJobs, ASweepIsNotRemovedWhileTasksOfItsTrialsStillRun) {
-  const sweep::SweepSpec spec{.job = {.name = "lr", .command = {"train", "{x}"}, .folder = "/"},
-                              .parameters = {{"x", {.low = 0, .high = 1}}},
-                              .method = sweep::Method::kRandom,
-                              .metric = "accuracy",
-                              .max_trials = 1};
-  const auto sweep = controller_->sweeps().create(spec, {.user = "ada"});
+  const auto sweep = controller_->sweeps().create(sweep_of_one("lr"), {.user = "ada"});
   ASSERT_TRUE(sweep) << sweep.error().to_string();
   settle();
   const std::string& id = sweep->summary.id;
@@ -293,11 +404,11 @@ TEST_F(UnreadableInAllocations, KeepTheirAllocationUntilTheyAreSetAside) {
   give("broken");
   const engine::GangId of = gang("broken");
   store_.unreadable = {"broken"};
-  engine_.tells_running = false;
+  engine_.reports_running = false;
   come_back();
   engine_.calls.clear();
 
-  tell(of, engine::AllocationGranted{.places = {}, .slurm_job = 17});
+  report(of, engine::AllocationGranted{.places = {}, .slurm_job = 17});
 
   EXPECT_FALSE(was_given_back(of));
   EXPECT_TRUE(engine_.running.contains({of, "main"}));

@@ -57,8 +57,8 @@ struct Ground {
   /// Adds the parts that every plan of this engine needs. `scratch`: a folder that tasks see at the
   /// same path.
   std::function<TaskPlan(TaskPlan plan, const std::filesystem::path& scratch)> placed;
-  /// Fills in the site for launch/.
-  std::function<void(launch::Site& site, const job::Job& job)> know;
+  /// For launch/.
+  std::function<void(launch::Site& site, const job::Job& job)> fill_site;
   /// Removes storage, which outlives engines and jobs.
   std::function<void(const std::filesystem::path& jobs_folder)> clear = [](const auto&) {};
   /// What tasks have of the machine outside of the jobs' folder, such as control groups.
@@ -235,11 +235,11 @@ class Bench {
   /// The allocation of a gang, which is requested once, and the place of each task in it.
   void seat(const GangId& gang, std::vector<TaskPlan>& plans) {
     if (allocations_.count(gang) == 0) {
-      AllocationRequest wish{.job = gang.job_id, .project = "default"};
+      AllocationRequest request{.job = gang.job_id, .project = "default"};
       for (const std::string& task : ground_.tasks_to_seat(plans))
-        wish.tasks.push_back({.task = task});
+        request.tasks.push_back({.task = task});
       allocations_[gang] = {};
-      engine_->request_allocation(gang, wish);
+      engine_->request_allocation(gang, request);
       wait_until([&] { return last_allocation_news<AllocationGranted>(gang) != nullptr; });
     }
     const auto* const given = last_allocation_news<AllocationGranted>(gang);

@@ -46,7 +46,7 @@ TEST_P(Census, AnUnknownMpiIsQuotedAndTreatedAsOpenMpi) {
             std::string::npos);
 }
 
-TEST_P(Census, WithoutAnMpirunNothingIsSaid) {
+TEST_P(Census, WithoutAnMpirunNothingIsReported) {
   TaskPlan plan = with_mpirun("unused", "echo ${WHOSE-nobody}");
   plan.mpi->program = "no-such-mpirun";
   run(plan);

@@ -125,7 +125,7 @@ TEST_P(Changes, ALinkThatTheTaskPutInThePlaceOfAFileIsReplacedAndNotFollowed) {
   EXPECT_TRUE(fs::is_empty(scratch_ / "elsewhere"));
 }
 
-TEST_P(Changes, AFolderOfTheTasksOwnInTheWayIsSaidAndTheOthersAreChangedAllTheSame) {
+TEST_P(Changes, AFolderOfTheTasksOwnInTheWayIsReportedAndTheOthersAreStillChanged) {
   start_and_wait(
       plan("cd \"$FOLDER\"; rm hostfile; mkdir hostfile; echo up; exec sleep " + marker_));
   start_and_wait(plan(std::string("echo up; ") + kWait + "cat \"$FOLDER/hostfile\"", "other"));
@@ -271,11 +271,11 @@ TEST_P(ChangesSetApart, TasksThatJoinLaterReachTheOthersAndAreReachedByName) {
 
   go();
 
-  const auto said_by = [](const std::string& one, const std::string& other) {
+  const auto log_with = [](const std::string& one, const std::string& other) {
     return "up\nSSH-2.0-this is " + one + "\nSSH-2.0-this is " + other + "\n";
   };
   const std::map<std::string, std::string> expected{
-      {"a", said_by("b", "c")}, {"b", said_by("a", "c")}, {"c", said_by("a", "b")}};
+      {"a", log_with("b", "c")}, {"b", log_with("a", "c")}, {"c", log_with("a", "b")}};
   for (const auto& [name, text] : expected) {
     bench_->wait_until([&] { return log_of(name).size() >= text.size(); });
     EXPECT_EQ(log_of(name), text);

@@ -45,7 +45,7 @@ TaskPlan placed(TaskPlan plan, const fs::path& scratch) {
   return plan;
 }
 
-void know(launch::Site& site, const job::Job& job) {
+void fill_site(launch::Site& site, const job::Job& job) {
   site.reach = launch::Reach::kNames;
   for (const job::Task& task : job.tasks) site.image_facts[task.name] = facts_of_image();
 }
@@ -126,7 +126,7 @@ std::vector<Ground> grounds() {
     return opened(ContainerEngine::open(loop, test_options(std::move(options))));
   };
   containers.placed = placed;
-  containers.know = know;
+  containers.fill_site = fill_site;
   containers.clear = [](const fs::path& jobs_folder) { Clearing(jobs_folder).run(); };
   containers.is_container = true;
   containers.has_fake_gpus = containers.has_folders = false;

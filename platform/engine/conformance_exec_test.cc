@@ -10,7 +10,7 @@ namespace muster::engine {
 namespace {
 
 /// A running program, and its output and end so far.
-struct HeardExec {
+struct RecordedExec {
   std::string output;
   std::string error;
   std::optional<job::ExitStatus> status;
@@ -36,44 +36,45 @@ class ExecConformance : public Conformance {
     wait_for_output("main");
   }
 
-  Result<std::unique_ptr<Exec>> exec(const ExecPlan& plan, HeardExec& heard) {
+  Result<std::unique_ptr<Exec>> exec(const ExecPlan& plan, RecordedExec& recorded) {
     return bench_->engine().exec(gang_, "main", plan,
                                  {.on_output =
-                                      [&heard](std::string_view bytes, bool is_error) {
-                                        EXPECT_FALSE(heard.status) << "output after the exit";
-                                        (is_error ? heard.error : heard.output) += bytes;
+                                      [&recorded](std::string_view bytes, bool is_error) {
+                                        EXPECT_FALSE(recorded.status) << "output after the exit";
+                                        (is_error ? recorded.error : recorded.output) += bytes;
                                       },
                                   .on_exit =
-                                      [&heard](const job::ExitStatus& status) {
-                                        EXPECT_FALSE(heard.status) << "a second exit";
-                                        heard.status = status;
+                                      [&recorded](const job::ExitStatus& status) {
+                                        EXPECT_FALSE(recorded.status) << "a second exit";
+                                        recorded.status = status;
                                       }});
   }
 
-  void begin(const ExecPlan& plan, HeardExec& heard) {
-    auto started = exec(plan, heard);
+  void begin(const ExecPlan& plan, RecordedExec& recorded) {
+    auto started = exec(plan, recorded);
     ASSERT_TRUE(started) << started.error().to_string();
-    heard.exec = *std::move(started);
+    recorded.exec = *std::move(started);
   }
 
   /// Whether the program runs, which may be reported late. Its output is held back.
-  Result<void> how_it_begins(const ExecPlan& plan, HeardExec& heard) {
-    MUSTER_TRY(heard.exec, exec(plan, heard));
-    heard.exec->pause(true);
-    const auto told = std::make_shared<std::optional<Result<void>>>();
-    heard.exec->when_begun([told](Result<void> how) { *told = std::move(how); });
-    bench_->wait_until([&] { return told->has_value(); });
-    return told->value_or(base::Error{.code = base::ErrorCode::kTimeout, .what = "never told"});
+  Result<void> how_it_begins(const ExecPlan& plan, RecordedExec& recorded) {
+    MUSTER_TRY(recorded.exec, exec(plan, recorded));
+    recorded.exec->pause(true);
+    const auto begun = std::make_shared<std::optional<Result<void>>>();
+    recorded.exec->when_begun([begun](Result<void> how) { *begun = std::move(how); });
+    bench_->wait_until([&] { return begun->has_value(); });
+    return begun->value_or(
+        base::Error{.code = base::ErrorCode::kTimeout, .what = "never reported"});
   }
 
-  void wait_for_exit(const HeardExec& heard) {
-    bench_->wait_until([&] { return heard.status.has_value(); });
-    ASSERT_TRUE(heard.status) << "it never ended; so far: " << heard.output << heard.error;
+  void wait_for_exit(const RecordedExec& recorded) {
+    bench_->wait_until([&] { return recorded.status.has_value(); });
+    ASSERT_TRUE(recorded.status) << "it never ended; so far: " << recorded.output << recorded.error;
   }
 
-  void wait_for(const HeardExec& heard, const std::string& text) {
-    bench_->wait_until([&] { return heard.output.find(text) != std::string::npos; });
-    ASSERT_NE(heard.output.find(text), std::string::npos) << heard.output << heard.error;
+  void wait_for(const RecordedExec& recorded, const std::string& text) {
+    bench_->wait_until([&] { return recorded.output.find(text) != std::string::npos; });
+    ASSERT_NE(recorded.output.find(text), std::string::npos) << recorded.output << recorded.error;
   }
 
   void wait_until_none_has(const std::string& word) {
@@ -85,11 +86,11 @@ class ExecConformance : public Conformance {
     return {.argv = {"sh", "-c", text}, .environment = {}, .terminal = terminal};
   }
 
-  HeardExec run_shell(const std::string& text, bool terminal = false) {
-    HeardExec heard;
-    begin(shell(text, terminal), heard);
-    wait_for_exit(heard);
-    return heard;
+  RecordedExec run_shell(const std::string& text, bool terminal = false) {
+    RecordedExec recorded;
+    begin(shell(text, terminal), recorded);
+    wait_for_exit(recorded);
+    return recorded;
   }
 
  private:
@@ -99,12 +100,12 @@ class ExecConformance : public Conformance {
 TEST_P(ExecConformance, ReportsBothOutputsSeparatelyAndTheExitCode) {
   start_task();
 
-  const HeardExec heard = run_shell("echo out; echo err >&2; exit 3");
+  const RecordedExec recorded = run_shell("echo out; echo err >&2; exit 3");
 
-  EXPECT_EQ(heard.output, "out\n");
-  EXPECT_EQ(heard.error, "err\n");
-  EXPECT_EQ(heard.status->code, 3);
-  EXPECT_EQ(heard.status->signal, 0);
+  EXPECT_EQ(recorded.output, "out\n");
+  EXPECT_EQ(recorded.error, "err\n");
+  EXPECT_EQ(recorded.status->code, 3);
+  EXPECT_EQ(recorded.status->signal, 0);
 }
 
 TEST_P(ExecConformance, ReportsTheSignalThatEndedTheProgram) {
@@ -115,55 +116,55 @@ TEST_P(ExecConformance, ReportsTheSignalThatEndedTheProgram) {
 
 TEST_P(ExecConformance, RunsInTheTasksPlaceWithItsEnvironment) {
   start_task();
-  HeardExec heard;
+  RecordedExec recorded;
   begin({.argv = {"sh", "-c", "echo $SECRET/$EXTRA/$PATH; pwd; hostname"},
          .environment = {{"EXTRA", "more"}, {"PATH", "/bin:/usr/bin"}}},
-        heard);
+        recorded);
 
-  wait_for_exit(heard);
+  wait_for_exit(recorded);
 
-  EXPECT_EQ(heard.output, "of the task/more//bin:/usr/bin\n" + scratch_.string() + "\n" +
-                              (GetParam().is_set_apart ? "test-main" : host_name()) + "\n");
+  EXPECT_EQ(recorded.output, "of the task/more//bin:/usr/bin\n" + scratch_.string() + "\n" +
+                                 (GetParam().is_set_apart ? "test-main" : host_name()) + "\n");
 }
 
 TEST_P(ExecConformance, GivesTheProgramAllInputAndThenItsEnd) {
   start_task();
   std::string input(1 << 20, 'x');
   for (size_t i = 0; i < input.size(); ++i) input[i] = static_cast<char>(i * 7);
-  HeardExec heard;
-  begin({.argv = {"cat"}}, heard);
+  RecordedExec recorded;
+  begin({.argv = {"cat"}}, recorded);
 
-  heard.exec->write(input);
-  heard.exec->close_input();
+  recorded.exec->write(input);
+  recorded.exec->close_input();
 
-  wait_for_exit(heard);
-  EXPECT_EQ(heard.output.size(), input.size());
-  EXPECT_EQ(heard.output, input);
-  EXPECT_EQ(heard.status->code, 0);
+  wait_for_exit(recorded);
+  EXPECT_EQ(recorded.output.size(), input.size());
+  EXPECT_EQ(recorded.output, input);
+  EXPECT_EQ(recorded.status->code, 0);
 }
 
 TEST_P(ExecConformance, SurvivesInputThatTheProgramDoesNotRead) {
   start_task();
-  HeardExec heard;
+  RecordedExec recorded;
   begin(shell("exec 0<&-; echo closed; until [ -e $SCRATCH/go ]; do sleep 0.01; done; exit 7"),
-        heard);
-  wait_for(heard, "closed\n");
+        recorded);
+  wait_for(recorded, "closed\n");
 
-  heard.exec->write("nobody reads this");
+  recorded.exec->write("nobody reads this");
   ASSERT_TRUE(base::write_file(scratch_ / "go", ""));
 
-  wait_for_exit(heard);
-  EXPECT_EQ(heard.status->code, 7);
+  wait_for_exit(recorded);
+  EXPECT_EQ(recorded.status->code, 7);
 }
 
 TEST_P(ExecConformance, ReportsWhenItAcceptsMoreInput) {
   start_task();
   bool drained = false;
-  HeardExec heard;
+  RecordedExec recorded;
   auto started = bench_->engine().exec(
       gang_, "main", shell("read line; cat | wc -c"),
-      {.on_output = [&](std::string_view bytes, bool) { heard.output += bytes; },
-       .on_exit = [&](const job::ExitStatus& status) { heard.status = status; },
+      {.on_output = [&](std::string_view bytes, bool) { recorded.output += bytes; },
+       .on_exit = [&](const job::ExitStatus& status) { recorded.status = status; },
        .on_drain = [&] { drained = true; }});
   ASSERT_TRUE(started) << started.error().to_string();
 
@@ -172,7 +173,7 @@ TEST_P(ExecConformance, ReportsWhenItAcceptsMoreInput) {
   (*started)->write("\n");
   (*started)->close_input();
 
-  wait_for_exit(heard);
+  wait_for_exit(recorded);
   EXPECT_TRUE(drained);
   EXPECT_EQ((*started)->waiting(), 0U);
 }
@@ -180,19 +181,19 @@ TEST_P(ExecConformance, ReportsWhenItAcceptsMoreInput) {
 TEST_P(ExecConformance, HoldsOutputBackWhileItIsPaused) {
   constexpr size_t kWhole = 10 << 20;
   start_task();
-  HeardExec heard;
-  begin(shell("head -c " + std::to_string(kWhole) + " /dev/zero"), heard);
-  heard.exec->pause(true);
-  const size_t before = heard.output.size();
-  HeardExec other;
+  RecordedExec recorded;
+  begin(shell("head -c " + std::to_string(kWhole) + " /dev/zero"), recorded);
+  recorded.exec->pause(true);
+  const size_t before = recorded.output.size();
+  RecordedExec other;
   begin(shell("echo meanwhile"), other);
   wait_for_exit(other);
-  EXPECT_EQ(heard.output.size(), before);
+  EXPECT_EQ(recorded.output.size(), before);
 
-  heard.exec->pause(false);
+  recorded.exec->pause(false);
 
-  wait_for_exit(heard);
-  EXPECT_EQ(heard.output.size(), kWhole);
+  wait_for_exit(recorded);
+  EXPECT_EQ(recorded.output.size(), kWhole);
 }
 
 TEST_P(ExecConformance, GivesTheProgramATerminalOfTheRequestedSize) {
@@ -200,106 +201,106 @@ TEST_P(ExecConformance, GivesTheProgramATerminalOfTheRequestedSize) {
   ExecPlan plan = shell("stty size; test -t 0 && test -t 1 && test -t 2 && tty", true);
   plan.rows = 33;
   plan.columns = 101;
-  HeardExec heard;
+  RecordedExec recorded;
 
-  begin(plan, heard);
+  begin(plan, recorded);
 
-  wait_for_exit(heard);
-  EXPECT_TRUE(heard.output.starts_with("33 101\r\n/dev/pts/")) << heard.output;
-  EXPECT_EQ(heard.error, "");
-  EXPECT_EQ(heard.status->code, 0);
+  wait_for_exit(recorded);
+  EXPECT_TRUE(recorded.output.starts_with("33 101\r\n/dev/pts/")) << recorded.output;
+  EXPECT_EQ(recorded.error, "");
+  EXPECT_EQ(recorded.status->code, 0);
 }
 
 TEST_P(ExecConformance, ReportsAChangedTerminalSizeToTheProgram) {
   start_task();
-  HeardExec heard;
+  RecordedExec recorded;
   begin(shell("trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.01; done", true),
-        heard);
-  wait_for(heard, "ready\r\n");
+        recorded);
+  wait_for(recorded, "ready\r\n");
 
-  heard.exec->resize(50, 132);
+  recorded.exec->resize(50, 132);
 
-  wait_for_exit(heard);
-  EXPECT_EQ(heard.output, "ready\r\n50 132\r\n");
+  wait_for_exit(recorded);
+  EXPECT_EQ(recorded.output, "ready\r\n50 132\r\n");
 }
 
 TEST_P(ExecConformance, ItsTerminalControlsIt) {
   start_task();
-  HeardExec heard;
+  RecordedExec recorded;
   begin(
       shell("trap 'echo interrupted; exit 4' INT; echo ready; while :; do sleep 0.01; done", true),
-      heard);
-  wait_for(heard, "ready\r\n");
+      recorded);
+  wait_for(recorded, "ready\r\n");
 
-  heard.exec->write("\x03");  // as if Ctrl-C were pressed
+  recorded.exec->write("\x03");  // as if Ctrl-C were pressed
 
-  wait_for_exit(heard);
-  EXPECT_EQ(heard.output, "ready\r\n^Cinterrupted\r\n");
-  EXPECT_EQ(heard.status->code, 4);
+  wait_for_exit(recorded);
+  EXPECT_EQ(recorded.output, "ready\r\n^Cinterrupted\r\n");
+  EXPECT_EQ(recorded.status->code, 4);
 }
 
 TEST_P(ExecConformance, EndsTheInputOfATerminal) {
   start_task();
-  HeardExec heard;
-  begin({.argv = {"cat"}, .environment = {}, .terminal = true}, heard);
-  heard.exec->write("line\n");
-  wait_for(heard, "line\r\nline\r\n");
+  RecordedExec recorded;
+  begin({.argv = {"cat"}, .environment = {}, .terminal = true}, recorded);
+  recorded.exec->write("line\n");
+  wait_for(recorded, "line\r\nline\r\n");
 
-  heard.exec->close_input();
+  recorded.exec->close_input();
 
-  wait_for_exit(heard);
-  EXPECT_EQ(heard.status->code, 0);
+  wait_for_exit(recorded);
+  EXPECT_EQ(recorded.status->code, 0);
 }
 
 TEST_P(ExecConformance, LosesNothingOfALongOutputOfATerminal) {
   start_task();
 
-  const HeardExec heard =
+  const RecordedExec recorded =
       run_shell("i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done", true);
 
-  EXPECT_TRUE(heard.output.ends_with("\r\n19999\r\n"));
-  EXPECT_EQ(std::count(heard.output.begin(), heard.output.end(), '\n'), 20'000);
+  EXPECT_TRUE(recorded.output.ends_with("\r\n19999\r\n"));
+  EXPECT_EQ(std::count(recorded.output.begin(), recorded.output.end(), '\n'), 20'000);
 }
 
 TEST_P(ExecConformance, EndsWithTheTask) {
   start_task();
-  HeardExec heard;
+  RecordedExec recorded;
   const std::string own = "7" + marker_;
-  begin(shell("echo ready; sleep " + own), heard);
-  wait_for(heard, "ready\n");
+  begin(shell("echo ready; sleep " + own), recorded);
+  wait_for(recorded, "ready\n");
 
   bench_->engine().stop(gang_, {"main"}, StopMode::kNow);
 
   bench_->wait_for_end("main");
-  wait_for_exit(heard);
-  EXPECT_FALSE(heard.status->succeeded());
+  wait_for_exit(recorded);
+  EXPECT_FALSE(recorded.status->succeeded());
   wait_until_none_has(own);
 }
 
 TEST_P(ExecConformance, EndsWhenItsCallerIsGone) {
   start_task();
   for (const bool terminal : {false, true}) {
-    HeardExec heard;
+    RecordedExec recorded;
     const std::string own = (terminal ? "8" : "9") + marker_;
-    begin(shell("trap '' TERM; echo ready; sleep " + own, terminal), heard);
-    wait_for(heard, "ready");
+    begin(shell("trap '' TERM; echo ready; sleep " + own, terminal), recorded);
+    wait_for(recorded, "ready");
 
-    heard.exec.reset();
+    recorded.exec.reset();
 
     wait_until_none_has(own);
-    EXPECT_FALSE(heard.status);
+    EXPECT_FALSE(recorded.status);
   }
   EXPECT_FALSE(processes_with(marker_).empty());  // the task runs on
 }
 
 TEST_P(ExecConformance, KillsAProgramThatDoesNotHeedTheHangUp) {
   start_task();
-  HeardExec heard;
+  RecordedExec recorded;
   const std::string own = "6" + marker_;
-  begin(shell("trap '' HUP; echo ready; sleep " + own), heard);
-  wait_for(heard, "ready");
+  begin(shell("trap '' HUP; echo ready; sleep " + own), recorded);
+  wait_for(recorded, "ready");
 
-  heard.exec.reset();
+  recorded.exec.reset();
 
   wait_until_none_has(own);
 }
@@ -307,18 +308,18 @@ TEST_P(ExecConformance, KillsAProgramThatDoesNotHeedTheHangUp) {
 TEST_P(ExecConformance, MayBeDroppedByItsOwnCallbacks) {
   start_task();
   std::unique_ptr<Exec> first;
-  bool heard_first = false;
+  bool has_output = false;
   auto started = bench_->engine().exec(gang_, "main", shell("echo ready; sleep 5" + marker_),
                                        {.on_output =
                                             [&](std::string_view, bool) {
-                                              heard_first = true;
+                                              has_output = true;
                                               first.reset();
                                             },
                                         .on_exit = [](const job::ExitStatus&) { FAIL(); }});
   ASSERT_TRUE(started) << started.error().to_string();
   first = *std::move(started);
 
-  bench_->wait_until([&] { return heard_first; });
+  bench_->wait_until([&] { return has_output; });
 
   EXPECT_EQ(first, nullptr);
   wait_until_none_has("5" + marker_);
@@ -326,48 +327,48 @@ TEST_P(ExecConformance, MayBeDroppedByItsOwnCallbacks) {
 
 TEST_P(ExecConformance, RefusesAProgramThatTheTaskDoesNotHave) {
   start_task();
-  HeardExec heard;
+  RecordedExec recorded;
 
   for (const char* name : {"no-such-program", "/no/such/program", "./none"}) {
     const std::string words = "the task has no program '" + std::string(name) + "'";
-    const auto begun = how_it_begins({.argv = {name}}, heard);
+    const auto begun = how_it_begins({.argv = {name}}, recorded);
     ASSERT_FALSE(begun) << name;
     EXPECT_EQ(begun.error().code, base::ErrorCode::kNotFound);
     EXPECT_EQ(begun.error().what, words);
-    EXPECT_FALSE(heard.status);
+    EXPECT_FALSE(recorded.status);
   }
 }
 
 TEST_P(ExecConformance, ReportsItsStartAlsoWhileItIsPaused) {
   start_task();
-  HeardExec heard;
+  RecordedExec recorded;
 
-  ASSERT_TRUE(how_it_begins(shell("echo begun"), heard));
-  EXPECT_EQ(heard.output, "");
-  heard.exec->pause(false);
+  ASSERT_TRUE(how_it_begins(shell("echo begun"), recorded));
+  EXPECT_EQ(recorded.output, "");
+  recorded.exec->pause(false);
 
-  wait_for_exit(heard);
-  EXPECT_EQ(heard.output, "begun\n");
+  wait_for_exit(recorded);
+  EXPECT_EQ(recorded.output, "begun\n");
 }
 
 TEST_P(ExecConformance, AProgramThatNobodyAskedWhetherItBeganEndsInstead) {
   start_task();
-  HeardExec heard;
-  auto started = exec({.argv = {"no-such-program"}}, heard);
+  RecordedExec recorded;
+  auto started = exec({.argv = {"no-such-program"}}, recorded);
   if (!started) return;  // reported at once
 
-  wait_for_exit(heard);
+  wait_for_exit(recorded);
 
-  EXPECT_EQ(heard.status->code, 127);
-  EXPECT_EQ(heard.status->error, "the task has no program 'no-such-program'");
+  EXPECT_EQ(recorded.status->code, 127);
+  EXPECT_EQ(recorded.status->error, "the task has no program 'no-such-program'");
 }
 
 TEST_P(ExecConformance, RefusesATaskThatDoesNotRun) {
-  HeardExec heard;
-  EXPECT_EQ(exec({.argv = {"true"}}, heard).error().code, base::ErrorCode::kConflict);
+  RecordedExec recorded;
+  EXPECT_EQ(exec({.argv = {"true"}}, recorded).error().code, base::ErrorCode::kConflict);
   run(script("true"));
 
-  const auto started = exec({.argv = {"true"}}, heard);
+  const auto started = exec({.argv = {"true"}}, recorded);
 
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().code, base::ErrorCode::kConflict);
@@ -395,9 +396,9 @@ TEST_P(ExecConformance, LeavesNoDescriptorAndNoProcessBehind) {
 TEST_P(ExecConformance, HandsOnlyItsThreeDescriptorsDown) {
   start_task();
 
-  const HeardExec heard = run_shell("ls /proc/self/fd");
+  const RecordedExec recorded = run_shell("ls /proc/self/fd");
 
-  EXPECT_EQ(heard.output, "0\n1\n2\n3\n");  // 3: the folder that ls reads
+  EXPECT_EQ(recorded.output, "0\n1\n2\n3\n");  // 3: the folder that ls reads
 }
 
 /// A task without a program and without a remote shell: srun brings the ranks into its sandbox.
@@ -414,18 +415,18 @@ class StopOfATaskWithoutAShell : public ExecConformance {
 
 TEST_P(StopOfATaskWithoutAShell, WaitsForProgramsFromOutside) {
   start_empty_task();
-  HeardExec heard;
-  begin(shell("trap 'echo heard; head -n1 > $SCRATCH/saved; exit 0' TERM; echo up; sleep " +
+  RecordedExec recorded;
+  begin(shell("trap 'echo stopping; head -n1 > $SCRATCH/saved; exit 0' TERM; echo up; sleep " +
               marker_ + " & wait"),
-        heard);
-  wait_for(heard, "up");
+        recorded);
+  wait_for(recorded, "up");
 
   bench_->engine().stop(gang_, {"main"}, StopMode::kGraceful);
-  wait_for(heard, "heard");
+  wait_for(recorded, "stopping");
   bench_->wait_until([&] { return std::filesystem::exists(scratch_ / "saved"); });
   // The task looks for further programs: it has seen `head` when it ends one that came after it.
   EXPECT_EQ(run_shell("exec sleep " + marker_).status->signal, SIGTERM);
-  heard.exec->write("saved\n");
+  recorded.exec->write("saved\n");
 
   const TaskEnded end = bench_->wait_for_end("main");
   EXPECT_EQ(end.status.signal, SIGTERM);
@@ -435,9 +436,9 @@ TEST_P(StopOfATaskWithoutAShell, WaitsForProgramsFromOutside) {
 
 TEST_P(StopOfATaskWithoutAShell, DoesNotWaitForProgramsOnATerminal) {
   start_empty_task();
-  HeardExec heard;
-  begin(shell("trap '' TERM; echo up; sleep " + marker_, true), heard);
-  wait_for(heard, "up");
+  RecordedExec recorded;
+  begin(shell("trap '' TERM; echo up; sleep " + marker_, true), recorded);
+  wait_for(recorded, "up");
 
   bench_->engine().stop(gang_, {"main"}, StopMode::kGraceful);
 

@@ -135,7 +135,7 @@ Ground kubernetes_ground(std::string name, bool are_called) {
     return opened(KubernetesEngine::open(loop, options_in_cluster(std::move(options), are_called)));
   };
   made.placed = placed_in_pod;
-  made.know = [](launch::Site& site, const job::Job& job) {
+  made.fill_site = [](launch::Site& site, const job::Job& job) {
     site.reach = launch::Reach::kNames;
     for (const job::Task& task : job.tasks) site.image_facts[task.name] = facts_in_pod();
   };

@@ -26,7 +26,7 @@ class MpiLaunchers : public Conformance {
     launch::Site site{.user = user_name(), .generated_folder = [&](std::string_view task) {
                         return bench_->engine().generated_folder(gang_, task, sandbox());
                       }};
-    GetParam().know(site, job);
+    GetParam().fill_site(site, job);
     auto planned = launch::plan_gang(job, launch::make_seed(random), site);
     EXPECT_TRUE(planned);
     for (auto* tasks : {&planned->first, &planned->then}) {

@@ -71,7 +71,7 @@ Ground process_ground(std::string name, Sandbox sandbox) {
   Ground made{.name = std::move(name), .sandbox = sandbox};
   made.make_engine = make_engine;
   made.placed = [](TaskPlan plan, const std::filesystem::path&) { return plan; };
-  made.know = [](launch::Site&, const job::Job&) {};
+  made.fill_site = [](launch::Site&, const job::Job&) {};
   made.is_sandbox = made.is_set_apart = made.shows_tmp = sandbox != Sandbox::kNone;
   return made;
 }

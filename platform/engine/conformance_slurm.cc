@@ -65,7 +65,7 @@ Ground slurm_ground(std::string name, node::Sharing sharing) {
     return opened(SlurmEngine::open(loop, test_options(std::move(options), sharing)));
   };
   made.placed = [](TaskPlan plan, const fs::path&) { return plan; };
-  made.know = [](launch::Site&, const job::Job&) {};
+  made.fill_site = [](launch::Site&, const job::Job&) {};
   made.clear = clear_slurm;
   made.tasks_to_seat = tasks_to_seat;
   made.bound = kSlurmBound;
@@ -140,7 +140,7 @@ void clear_slurm(const fs::path& jobs_folder) {
   EXPECT_TRUE(is_over) << "jobs of the test are left in Slurm";
 }
 
-void tell_cluster(const std::string& what) {
+void control_cluster(const std::string& what) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string path = variable_or_empty("MUSTER_ENGINE_CONTROL");

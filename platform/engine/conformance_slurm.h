@@ -20,6 +20,6 @@ slurm::SlurmEngineOptions test_options(BenchOptions options, node::Sharing shari
 void clear_slurm(const std::filesystem::path& jobs_folder);
 
 /// Has something done to the cluster: "kill_controller", "kill_node n2", "cancel 17".
-void tell_cluster(const std::string& what);
+void control_cluster(const std::string& what);
 
 }  // namespace muster::engine

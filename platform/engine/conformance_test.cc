@@ -305,7 +305,7 @@ launch::GangPlan mpi_gang(Engine& engine, const GangId& gang, const Ground& grou
                         [&](const std::string&) {
                           return std::vector<std::string>(engine.nodes().front().gpus);
                         }};
-  ground.know(site, job);
+  ground.fill_site(site, job);
   auto plan = launch::plan_gang(job, launch::make_seed(random), site);
   EXPECT_TRUE(plan);
   for (TaskPlan& task : plan->first) task = ground.placed(task, scratch);

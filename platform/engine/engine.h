@@ -169,10 +169,10 @@ class Exec {
   using Begun = std::function<void(Result<void>)>;
 
   virtual ~Exec() = default;
-  /// Calls `told` once, now or later, before any handler: the program runs, or the reason why it
-  /// could not start, with the same errors as exec() and attach(). After an error no handler is
+  /// Calls `on_begun` once, now or later, before any handler: the program runs, or the reason why
+  /// it could not start, with the same errors as exec() and attach(). After an error no handler is
   /// called. A caller that does not use when_begun() gets this error as an exit with code 127.
-  virtual void when_begun(Begun told) { told({}); }
+  virtual void when_begun(Begun on_begun) { on_begun({}); }
   /// If waiting() exceeds kHigh, the caller should wait for on_drain before it writes more.
   virtual void write(std::string_view bytes) = 0;
   /// The number of bytes of input that the program has not accepted yet.
@@ -204,8 +204,8 @@ class Engine {
   }
 
   /// Brings images to their nodes and inspects them. `progress` is called from time to time. `done`
-  /// is called once, later, with the facts for each wish, in order; never after the returned handle
-  /// has been dropped, which cancels pending work. Only for an engine that runs images.
+  /// is called once, later, with the facts for each request, in order; never after the returned
+  /// handle has been dropped, which cancels pending work. Only for an engine that runs images.
   ///
   /// Errors: kNotFound (no such image), kRefused (by the registry, or an image for another
   /// processor), kUnavailable (the node's engine).
@@ -329,8 +329,9 @@ class Engine {
     return std::nullopt;
   }
 
-  /// The ids of jobs that `is_known` does not know and of which a task may run: no store has a record
-  /// of them, as after the restore of an older backup. Empty as well if this engine cannot list them.
+  /// The ids of jobs for which `is_known` returns false and of which a task may run: no store has a
+  /// record of them, as after the restore of an older backup. Empty as well if this engine cannot
+  /// list them.
   virtual std::vector<std::string> unknown_jobs(
       const std::function<bool(const std::string& job_id)>& is_known) const {
     static_cast<void>(is_known);

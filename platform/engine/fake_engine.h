@@ -59,15 +59,15 @@ class FakeEngine : public Engine {
   std::filesystem::path metric_folder;
   std::optional<std::filesystem::path> artifacts;
   std::map<std::string, int64_t> sizes;  ///< by job: the result of measure()
-  bool tells_running = true;             ///< running_tasks() has an answer
+  bool reports_running = true;           ///< running_tasks() has an answer
   bool stops_obey = true;                ///< a stopped task ends by itself
 
   // Read by a test.
   std::set<std::pair<GangId, std::string>> running;
-  /// "start j1/1 worker-0", "tell j1/1 launcher", "stop j1/1 launcher gracefully" ...
+  /// "start j1/1 worker-0", "change j1/1 launcher", "stop j1/1 launcher gracefully" ...
   std::vector<std::string> calls;
   std::map<std::pair<GangId, std::string>, launch::TaskPlan> plans;  ///< of every task ever started
-  std::vector<launch::FileChange> told;          ///< by change_files(), in the order they came
+  std::vector<launch::FileChange> file_changes;  ///< by change_files(), in the order they came
   std::vector<std::shared_ptr<FakeExec>> execs;  ///< in the order they came
 
   /// The names of the tasks that run on a node, as "j1/1 worker-0".
@@ -151,9 +151,9 @@ class FakeEngine : public Engine {
   void change_files(const GangId& gang, std::vector<launch::FileChange> changes,
                     Done done) override {
     for (const launch::FileChange& change : changes) {
-      calls.push_back("tell " + name_of(gang) + " " + change.task);
+      calls.push_back("change " + name_of(gang) + " " + change.task);
     }
-    told.insert(told.end(), changes.begin(), changes.end());
+    file_changes.insert(file_changes.end(), changes.begin(), changes.end());
     loop_.post([done = std::move(done), error = std::exchange(change_error, std::nullopt)] {
       error ? done(*error) : done({});
     });
@@ -175,7 +175,7 @@ class FakeEngine : public Engine {
   }
 
   std::optional<std::vector<RunningTask>> running_tasks(const std::string& job_id) const override {
-    if (!tells_running) return std::nullopt;
+    if (!reports_running) return std::nullopt;
     std::vector<RunningTask> found;
     for (const auto& [gang, task] : running) {
       if (gang.job_id != job_id) continue;
@@ -276,7 +276,7 @@ class FakeEngine : public Engine {
 
   // --- as an engine that runs images, where a test makes it one
   bool images = false;
-  std::vector<ImageRequest> wishes;                ///< of the last prepare()
+  std::vector<ImageRequest> image_requests;        ///< of the last prepare()
   std::function<void(const job::Fact&)> progress;  ///< of the same
   Prepared prepared;                               ///< of the same; a test calls it
   std::weak_ptr<void> preparing;                   ///< expires when the caller drops it
@@ -289,7 +289,7 @@ class FakeEngine : public Engine {
                                 std::function<void(const job::Fact&)> on_progress,
                                 Prepared done) override {
     calls.push_back("prepare " + name_of(gang));
-    wishes = std::move(asked);
+    image_requests = std::move(asked);
     progress = std::move(on_progress);
     prepared = std::move(done);
     auto interest = std::make_shared<int>(0);
@@ -325,9 +325,9 @@ class FakeEngine : public Engine {
   void set_allocation_listener(AllocationListener listener) override {
     allocation_listener_ = std::move(listener);
   }
-  void request_allocation(const GangId& gang, AllocationRequest wish) override {
+  void request_allocation(const GangId& gang, AllocationRequest request) override {
     calls.push_back("ask " + name_of(gang));
-    requests.insert_or_assign(gang, std::move(wish));
+    requests.insert_or_assign(gang, std::move(request));
   }
   void release_allocation(const GangId& gang) override {
     calls.push_back("give back " + name_of(gang));
@@ -335,7 +335,7 @@ class FakeEngine : public Engine {
   }
   std::string srun_in_tasks() const override { return srun; }
   /// Reports to the allocation listener.
-  void tell(const GangId& gang, const AllocationNews& news) {
+  void report_allocation(const GangId& gang, const AllocationNews& news) {
     if (allocation_listener_) allocation_listener_(gang, news);
   }
 

@@ -26,16 +26,16 @@ class Fake : public testing::Test {
 };
 
 TEST_F(Fake, NotifiesWatchersOfItsNodesWhileTheyKeepTheirHandle) {
-  int heard = 0;
-  auto interest = engine_.watch_nodes([&] { ++heard; });
+  int notifications = 0;
+  auto interest = engine_.watch_nodes([&] { ++notifications; });
 
   engine_.set_nodes({fake_node("n1", 8), fake_node("n2", 8)});
-  EXPECT_EQ(heard, 1);
+  EXPECT_EQ(notifications, 1);
   EXPECT_EQ(engine_.nodes().size(), 2U);
 
   interest.reset();
   engine_.set_nodes({});
-  EXPECT_EQ(heard, 1);
+  EXPECT_EQ(notifications, 1);
 }
 
 TEST_F(Fake, RecordsTheNodeOfEachTask) {

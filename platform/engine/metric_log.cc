@@ -120,7 +120,7 @@ std::optional<MetricSample> decode_sample(std::string_view line) {
 
 std::optional<MetricSample> reported_sample(std::string_view text, base::Time now) {
   MetricSample sample{.time = now, .rank = {}, .values = {}};
-  bool said_something = false;
+  bool has_values = false;
   while (true) {
     const std::string_view word = take_field(text);
     if (word.empty()) break;
@@ -128,12 +128,12 @@ std::optional<MetricSample> reported_sample(std::string_view text, base::Time no
       sample.rank = base::number_of<int>(word.substr(5));
       if (!sample.rank || *sample.rank < 0) return std::nullopt;
     } else if (take_value(word, sample)) {
-      said_something = true;
+      has_values = true;
     } else {
       return std::nullopt;
     }
   }
-  return said_something ? std::optional(sample) : std::nullopt;
+  return has_values ? std::optional(sample) : std::nullopt;
 }
 
 base::Result<MetricReader::Read> MetricReader::read(int64_t most) {

@@ -50,7 +50,7 @@ TEST(PlainCbor, InputThatMakesAReaderFailIsNotPlain) {
       {"texts of indefinite length in each other", std::string(1 << 20, '\x7f')},
       {"bytes of indefinite length in each other", std::string(1 << 20, '\x5f')},
       {"tags of tags", std::string(1 << 20, '\xc1')},
-      {"an array that is said to be huge", "\x9b\xff\xff\xff\xff\xff\xff\xff\xff"},
+      {"an array with a huge declared length", "\x9b\xff\xff\xff\xff\xff\xff\xff\xff"},
       {"a map whose parts overflow", std::string("\xbb\x80\0\0\0\0\0\0\0", 9)},
       {"bytes that are not there", "\x5a\xff\xff\xff\xff"},
       {"an array of indefinite length", "\x9f\xff"},

@@ -60,12 +60,12 @@ int exit_code_in(const Result<int>& status) {
 
 class ProgramRunner::Run {
  public:
-  static Result<std::unique_ptr<Run>> start(base::EventLoop& loop, const ProgramWish& wish,
+  static Result<std::unique_ptr<Run>> start(base::EventLoop& loop, const ProgramPlan& plan,
                                             Then then, std::function<void(Run*)> ended) {
     base::SpawnOptions options;
-    options.argv = wish.argv;
-    options.environment = wish.environment;
-    MUSTER_TRY(const UniqueFd input, input_of(wish.input));
+    options.argv = plan.argv;
+    options.environment = plan.environment;
+    MUSTER_TRY(const UniqueFd input, input_of(plan.input));
     MUSTER_TRY(auto output, pipe_from_program());
     MUSTER_TRY(auto errors, pipe_from_program());
     options.descriptors = {{input.get(), STDIN_FILENO},
@@ -80,7 +80,7 @@ class ProgramRunner::Run {
     run->ended_ = std::move(ended);
     run->output_.end = std::move(output.first);
     run->errors_.end = std::move(errors.first);
-    run->watch(loop, wish.patience);
+    run->watch(loop, plan.patience);
     return run;
   }
 
@@ -161,8 +161,8 @@ ProgramRunner::~ProgramRunner() {
   *alive_ = false;
 }
 
-void ProgramRunner::run(ProgramWish wish, Then then) {
-  waiting_.push_back({std::move(wish), std::move(then)});
+void ProgramRunner::run(ProgramPlan plan, Then then) {
+  waiting_.push_back({std::move(plan), std::move(then)});
   if (is_posted_) return;
   is_posted_ = true;
   loop_.post([this, alive = alive_] {
@@ -177,7 +177,7 @@ void ProgramRunner::start_next() {
   while (*alive && running_.size() < at_once_ && !waiting_.empty()) {
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
-    auto started = Run::start(loop_, next.wish, next.then, [this](Run* run) { end(run); });
+    auto started = Run::start(loop_, next.plan, next.then, [this](Run* run) { end(run); });
     if (started) {
       running_.push_back(*std::move(started));
     } else {

@@ -18,7 +18,7 @@
 
 namespace muster::engine {
 
-struct ProgramWish {
+struct ProgramPlan {
   std::vector<std::string> argv;         ///< the program is searched in this process's PATH
   std::vector<std::string> environment;  ///< complete, NAME=value
   std::string input;  ///< its standard input, never in a file that other users could open
@@ -48,12 +48,12 @@ class ProgramRunner {
   ProgramRunner& operator=(const ProgramRunner&) = delete;
 
   /// Calls `then` once, later.
-  void run(ProgramWish wish, Then then);
+  void run(ProgramPlan plan, Then then);
 
  private:
   class Run;
   struct Waiting {
-    ProgramWish wish;
+    ProgramPlan plan;
     Then then;
   };
 

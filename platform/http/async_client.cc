@@ -330,8 +330,8 @@ void Exchange::read_answer(std::string_view bytes) {
     if (*progress != Progress::kMore) raw_ended();
     return;
   }
-  const bool wants_stream = handlers_->upgraded && reader_.has_head();
-  if (wants_stream && reader_.status() == kSwitchingProtocols) {
+  const bool may_become_stream = handlers_->upgraded && reader_.has_head();
+  if (may_become_stream && reader_.status() == kSwitchingProtocols) {
     become_raw();
     const std::string_view rest = reader_.rest();
     if (!rest.empty()) hand_on(rest);
@@ -340,7 +340,7 @@ void Exchange::read_answer(std::string_view bytes) {
   if (hands_on_body()) announce_head();
   if (phase_ == Phase::kOver) return;
   if (*progress != Progress::kMore) return finish(reader_.take());
-  if (wants_stream && reader_.status() < 300) return become_raw();
+  if (may_become_stream && reader_.status() < 300) return become_raw();
   if (hands_on_body()) expect_more_of_body();
 }
 

@@ -108,7 +108,7 @@ TEST_F(AsyncClientTest, BytesThatAreNotHttpAreAnError) {
   EXPECT_TRUE(answer.error().what.starts_with("the server: ")) << answer.error().what;
 }
 
-TEST_F(AsyncClientTest, ServersThatLeaveEarlyAreSaidToHaveLeft) {
+TEST_F(AsyncClientTest, ServersThatLeaveEarlyAreReportedToHaveLeft) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"", "the server closed the connection without an answer"},
       {"HTTP/1.1 20", "the server closed the connection in the middle of its answer"},
@@ -116,17 +116,17 @@ TEST_F(AsyncClientTest, ServersThatLeaveEarlyAreSaidToHaveLeft) {
        "the server closed the connection in the middle of its answer"},
       {"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n",
        "the server closed the connection in the middle of its answer"}};
-  for (const auto& [said, what] : cases) {
+  for (const auto& [answered, what] : cases) {
     RawServer server([&](RawConnection& connection) {
       connection.read_head();
-      connection.send(said);
+      connection.send(answered);
     });
 
     const auto answer = ask(server.path());
 
-    ASSERT_FALSE(answer) << said;
+    ASSERT_FALSE(answer) << answered;
     EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable);
-    EXPECT_EQ(answer.error().what, what) << said;
+    EXPECT_EQ(answer.error().what, what) << answered;
   }
 }
 

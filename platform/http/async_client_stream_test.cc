@@ -14,21 +14,21 @@ using base::Result;
 class AsyncClientStream : public AsyncClientTest {
  protected:
   /// The bytes and events that a stream has reported.
-  struct Heard {
+  struct StreamOutput {
     std::string bytes;
     bool ended = false;
     std::unique_ptr<RawStream> stream;
     std::optional<Result<Upgraded>> upgraded;
   };
 
-  AsyncCall upgrade(AsyncClient& client, Heard& heard) {
+  AsyncCall upgrade(AsyncClient& client, StreamOutput& output) {
     const auto on_bytes = [&](std::string_view bytes) {
-      heard.bytes += bytes;
+      output.bytes += bytes;
       look();
     };
     const auto on_end = [&] {
-      EXPECT_FALSE(heard.ended) << "it has ended twice";
-      heard.ended = true;
+      EXPECT_FALSE(output.ended) << "it has ended twice";
+      output.ended = true;
       look();
     };
     return client.upgrade({.method = "POST",
@@ -36,8 +36,8 @@ class AsyncClientStream : public AsyncClientTest {
                            .headers = {{"connection", "Upgrade"}, {"upgrade", "tcp"}}},
                           {}, {.on_bytes = on_bytes, .on_end = on_end, .on_drain = [&] { look(); }},
                           [&](Result<Upgraded> upgraded) {
-                            if (upgraded) heard.stream = std::move(upgraded->stream);
-                            heard.upgraded.emplace(std::move(upgraded));
+                            if (upgraded) output.stream = std::move(upgraded->stream);
+                            output.upgraded.emplace(std::move(upgraded));
                             look();
                           });
   }
@@ -53,19 +53,19 @@ TEST_F(AsyncClientStream, AConnectionBecomesAStreamBothWaysByEitherOfTwoAnswers)
       connection.send("got " + std::to_string(input.size()));
     });
     AsyncClient client(loop(), server.path(), "the server");
-    Heard heard;
-    const AsyncCall call = upgrade(client, heard);
-    ASSERT_TRUE(run_until([&] { return heard.upgraded.has_value(); }));
-    ASSERT_TRUE(*heard.upgraded) << heard.upgraded->error().to_string();
-    ASSERT_NE(heard.stream, nullptr) << head;
+    StreamOutput output;
+    const AsyncCall call = upgrade(client, output);
+    ASSERT_TRUE(run_until([&] { return output.upgraded.has_value(); }));
+    ASSERT_TRUE(*output.upgraded) << output.upgraded->error().to_string();
+    ASSERT_NE(output.stream, nullptr) << head;
 
-    heard.stream->write(std::string(5 << 20, 'i'));
-    heard.stream->write("!");
-    heard.stream->close_output();
+    output.stream->write(std::string(5 << 20, 'i'));
+    output.stream->write("!");
+    output.stream->close_output();
 
-    ASSERT_TRUE(run_until([&] { return heard.ended; }));
-    EXPECT_EQ(heard.bytes, "early got 5242881") << head;
-    EXPECT_EQ(heard.stream->waiting(), 0U);
+    ASSERT_TRUE(run_until([&] { return output.ended; }));
+    EXPECT_EQ(output.bytes, "early got 5242881") << head;
+    EXPECT_EQ(output.stream->waiting(), 0U);
   }
 }
 
@@ -76,15 +76,15 @@ TEST_F(AsyncClientStream, ARefusedUpgradeIsReportedWithTheAnswer) {
     connection.read_to_the_end();
   });
   AsyncClient client(loop(), server.path(), "the server");
-  Heard heard;
+  StreamOutput output;
 
-  const AsyncCall call = upgrade(client, heard);
+  const AsyncCall call = upgrade(client, output);
 
-  ASSERT_TRUE(run_until([&] { return heard.upgraded.has_value(); }));
-  ASSERT_TRUE(*heard.upgraded);
-  EXPECT_EQ(heard.stream, nullptr);
-  EXPECT_EQ((*heard.upgraded)->answer.status, 409);
-  EXPECT_EQ((*heard.upgraded)->answer.body, "stopped");
+  ASSERT_TRUE(run_until([&] { return output.upgraded.has_value(); }));
+  ASSERT_TRUE(*output.upgraded);
+  EXPECT_EQ(output.stream, nullptr);
+  EXPECT_EQ((*output.upgraded)->answer.status, 409);
+  EXPECT_EQ((*output.upgraded)->answer.body, "stopped");
 }
 
 TEST_F(AsyncClientStream, WrittenBytesWaitForASlowServerAndTheirEndIsReported) {
@@ -96,16 +96,16 @@ TEST_F(AsyncClientStream, WrittenBytesWaitForASlowServerAndTheirEndIsReported) {
     connection.read_to_the_end();
   });
   AsyncClient client(loop(), server.path(), "the server");
-  Heard heard;
-  const AsyncCall call = upgrade(client, heard);
-  ASSERT_TRUE(run_until([&] { return heard.stream != nullptr; }));
+  StreamOutput output;
+  const AsyncCall call = upgrade(client, output);
+  ASSERT_TRUE(run_until([&] { return output.stream != nullptr; }));
 
-  heard.stream->write(std::string(8 << 20, 'x'));
-  EXPECT_GT(heard.stream->waiting(), 0U);
+  output.stream->write(std::string(8 << 20, 'x'));
+  EXPECT_GT(output.stream->waiting(), 0U);
   go.set_value();
 
-  EXPECT_TRUE(run_until([&] { return heard.stream->waiting() == 0; }));
-  heard.stream.reset();
+  EXPECT_TRUE(run_until([&] { return output.stream->waiting() == 0; }));
+  output.stream.reset();
 }
 
 TEST_F(AsyncClientStream, AStreamLivesOnWithoutItsCallAndEndsWhenItIsDropped) {
@@ -116,18 +116,18 @@ TEST_F(AsyncClientStream, AStreamLivesOnWithoutItsCallAndEndsWhenItIsDropped) {
     left.set_value(connection.read_to_the_end());
   });
   AsyncClient client(loop(), server.path(), "the server");
-  Heard heard;
+  StreamOutput output;
   {
-    const AsyncCall call = upgrade(client, heard);
-    ASSERT_TRUE(run_until([&] { return heard.stream != nullptr; }));
+    const AsyncCall call = upgrade(client, output);
+    ASSERT_TRUE(run_until([&] { return output.stream != nullptr; }));
   }
-  heard.stream->write("still here");
-  ASSERT_TRUE(run_until([&] { return heard.stream->waiting() == 0; }));
+  output.stream->write("still here");
+  ASSERT_TRUE(run_until([&] { return output.stream->waiting() == 0; }));
 
-  heard.stream.reset();
+  output.stream.reset();
 
   EXPECT_EQ(left.get_future().get(), "still here");
-  EXPECT_FALSE(heard.ended);
+  EXPECT_FALSE(output.ended);
 }
 
 }  // namespace

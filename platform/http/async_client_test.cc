@@ -143,20 +143,20 @@ TEST_F(AsyncClientTest, ABodyIsHandedOnAsItComesAndItsHeadBefore) {
     connection.read_to_the_end();
   });
   AsyncClient client(loop(), server.path(), "the server");
-  std::string told;
+  std::string calls;
   std::optional<Result<Response>> answer;
 
   const AsyncCall call = client.stream(
       {}, {},
       [&](std::string_view piece) {
-        told += piece;
+        calls += piece;
         return true;
       },
-      into(answer), [&] { told += "head:"; });
+      into(answer), [&] { calls += "head:"; });
 
   ASSERT_TRUE(run_until([&] { return answer.has_value(); }));
   ASSERT_TRUE(*answer) << answer->error().to_string();
-  EXPECT_EQ(told, "head:firstend");
+  EXPECT_EQ(calls, "head:firstend");
   EXPECT_EQ((*answer)->body, "");
 }
 

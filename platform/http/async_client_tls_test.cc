@@ -62,7 +62,7 @@ class AsyncClientTls : public AsyncClientTest {
   };
 };
 
-TEST_F(AsyncClientTls, AServerIsKnownByItsCertificateAndFoundByItsName) {
+TEST_F(AsyncClientTls, AServerIsIdentifiedByItsCertificateAndFoundByItsName) {
   const TlsTestServer server(
       [](const Request& request, const Respond& respond) { respond(echo(request)); });
   for (const std::string host : {"127.0.0.1", "localhost"}) {
@@ -96,7 +96,7 @@ TEST_F(AsyncClientTls, ACertificateOfAnotherAuthorityOrNameIsNotTrusted) {
   EXPECT_EQ(second.error().code, ErrorCode::kRefused);
 }
 
-TEST_F(AsyncClientTls, WhereNoTlsIsSpokenItIsSaid) {
+TEST_F(AsyncClientTls, AServerWithoutTlsIsReported) {
   const Port port;
   std::thread plain([&] {
     RawConnection connection(port.accept());

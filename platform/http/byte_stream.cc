@@ -181,7 +181,7 @@ class TlsStream : public ByteStream {
   }
 
   void async_finish(Done done) override {
-    session_.say_goodbye();
+    session_.try_to_close_output();
     finish_tcp(socket_, std::move(done));
   }
 

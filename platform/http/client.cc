@@ -232,7 +232,7 @@ Result<void> ClientStream::shake_hands(const TlsEndpoint& endpoint, const Wake& 
 }
 
 ClientStream::~ClientStream() {
-  if (tls_ != nullptr) tls_->say_goodbye();
+  if (tls_ != nullptr) tls_->try_to_close_output();
 }
 
 bool ClientStream::is_dead() {
@@ -284,7 +284,7 @@ void ClientStream::send_queued() {
     sent += step.bytes;
   }
   if (step.kind == TlsStep::Kind::kFailed) sent = unsent_.size();
-  unsent_wants_ = step.kind;
+  unsent_waits_for_ = step.kind;
   unsent_.erase(0, sent);
   if (unsent_.empty() && on_drain_) on_drain_();
 }
@@ -318,7 +318,7 @@ Result<ClientStream::Received> ClientStream::wait_for_bytes(char* buffer, size_t
         {{.fd = fd_.get(), .events = events_for(step.kind), .revents = 0},
          {.fd = wake.fd, .events = POLLIN, .revents = 0}}};  // poll() skips a negative one
     if (!unsent_.empty()) {
-      fds[0].events = static_cast<short>(fds[0].events | events_for(unsent_wants_));
+      fds[0].events = static_cast<short>(fds[0].events | events_for(unsent_waits_for_));
     }
     if (::poll(fds.data(), fds.size(), -1) < 0) {
       if (errno == EINTR) continue;
@@ -362,10 +362,10 @@ bool ClientStream::read_ahead() {
   return step.kind == TlsStep::Kind::kWantsRead || step.bytes > 0;
 }
 
-Result<std::string> fingerprint_at(const std::string& host, int port) {
+Result<std::string> fingerprint_at(const std::string& host, int port, const Wake& wake) {
   // With a fingerprint the certificate is not verified: the person compares the fingerprint.
   MUSTER_TRY(const auto stream,
-             ClientStream::meet({.host = host, .port = port, .fingerprint = "?"}));
+             ClientStream::meet({.host = host, .port = port, .fingerprint = "?"}, wake));
   return stream->fingerprint();
 }
 

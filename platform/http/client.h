@@ -126,9 +126,13 @@ class ClientStream {
   std::string ahead_;  ///< bytes that arrived while this end was sending
   size_t ahead_taken_ = 0;
   size_t received_since_wake_ = 0;
-  std::string unsent_;                                       ///< the bytes of queue()
-  TlsStep::Kind unsent_wants_ = TlsStep::Kind::kWantsWrite;  ///< what sending them waits for
+  std::string unsent_;                                           ///< the bytes of queue()
+  TlsStep::Kind unsent_waits_for_ = TlsStep::Kind::kWantsWrite;  ///< what sending them waits for
   std::function<void()> on_drain_;
 };
+
+/// The fingerprint of the server at `host`:`port`, for a person to compare before it is trusted.
+/// kUnavailable: no answer, or `wake` ended the wait.
+base::Result<std::string> fingerprint_at(const std::string& host, int port, const Wake& wake = {});
 
 }  // namespace muster::http

@@ -63,11 +63,11 @@ std::vector<IpAddress> addresses_in(const addrinfo* list) {
 
 template <class Shared>
 void run_lookup(Shared& shared) {
-  addrinfo wanted{};
-  wanted.ai_family = AF_UNSPEC;
-  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
-  const int error = ::getaddrinfo(shared.host.c_str(), nullptr, &wanted, &list);
+  const int error = ::getaddrinfo(shared.host.c_str(), nullptr, &hints, &list);
   {
     const std::scoped_lock lock(shared.mutex);
     shared.answered = true;

@@ -89,7 +89,7 @@ struct Response {
   /// If set, sent instead of `body`: in chunks, or unchunked if `headers` contain a content-length.
   /// In that case a stream that ends early aborts the connection.
   std::shared_ptr<BodyStream> stream;
-  /// If set, a request with wants_websocket() is answered with 101, and the connection is handed
+  /// If set, a request with requests_websocket() is answered with 101, and the connection is handed
   /// over as a WebSocket, on the loop's thread.
   std::function<void(std::shared_ptr<WebSocket>)> websocket;
 };

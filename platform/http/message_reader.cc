@@ -204,7 +204,7 @@ std::optional<Request> RequestReader::take_head() {
   return head_;
 }
 
-bool RequestReader::wants_continue() {
+bool RequestReader::awaits_continue() {
   if (continue_sent_ || !parser_->is_header_done() || parser_->is_done()) return false;
   continue_sent_ = boost::beast::iequals(parser_->get()[beast_http::field::expect], "100-continue");
   return continue_sent_;

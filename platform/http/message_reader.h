@@ -62,7 +62,7 @@ class RequestReader {
   bool in_request() const { return in_request_; }
   /// Whether the client waits for permission to send the body (expect: 100-continue). True once
   /// for each request.
-  bool wants_continue();
+  bool awaits_continue();
 
  private:
   struct Parser;

@@ -66,7 +66,7 @@ TEST(RequestReader, ReportsWhetherThePathOrTheQueryIsMalformed) {
   }
 }
 
-TEST(ReasonPhrase, KnowsTheRedirectOfTheRoot) {
+TEST(ReasonPhrase, HasTheRedirectOfTheRoot) {
   EXPECT_EQ(reason_phrase(303), "See Other");
 }
 
@@ -106,8 +106,8 @@ TEST(RequestReader, ReportsOnceThatTheClientExpects100Continue) {
       reader.put("POST / HTTP/1.1\r\nhost: h\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n"),
       RequestProgress::kMore);
 
-  EXPECT_TRUE(reader.wants_continue());
-  EXPECT_FALSE(reader.wants_continue());
+  EXPECT_TRUE(reader.awaits_continue());
+  EXPECT_FALSE(reader.awaits_continue());
 }
 
 TEST(RequestReader, RefusesHeadersPastTheLimit) {
@@ -174,7 +174,7 @@ TEST(RequestReader, RefusesATransferCodingThatWouldHideARequestInABody) {
             0);
 }
 
-TEST(RequestReader, WantsOneHost) {
+TEST(RequestReader, RequiresOneHost) {
   EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\n\r\n"), 400);
   EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\nhost: a\r\nhost: a\r\n\r\n"), 400);
   EXPECT_EQ(refusal_of("GET / HTTP/1.0\r\nhost: a\r\nhost: b\r\n\r\n"), 400);

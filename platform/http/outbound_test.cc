@@ -78,7 +78,7 @@ TEST_F(OutboundPost, TrustsNoCertificateOfAnotherName) {
   EXPECT_NE(answer.error().what.find("cannot verify the certificate"), std::string::npos);
 }
 
-TEST_F(OutboundPost, TrustsNoCertificateThatTheSystemDoesNotKnow) {
+TEST_F(OutboundPost, TrustsNoCertificateThatTheSystemDoesNotTrust) {
   TlsTestServer server([](Request, Respond respond) { respond({}); });
 
   const auto answer = post_to(server, {.host = "localhost"}, *client_context({}));

@@ -213,7 +213,7 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
 
   void forget(const std::shared_ptr<ServerConnection>& connection) {
     connections.erase(connection);
-    tell_if_finished();
+    report_if_finished();
     if (connection->peer().user) return;
     newcomers.erase(connection->arrival());
     --from_afar;
@@ -235,10 +235,10 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
     finished = std::move(done);
     const auto open_ones = connections;
     for (const auto& connection : open_ones) connection->retire();
-    tell_if_finished();
+    report_if_finished();
   }
 
-  void tell_if_finished() {
+  void report_if_finished() {
     if (finished && connections.empty()) loop.post(std::exchange(finished, nullptr));
   }
 

@@ -158,7 +158,7 @@ void ServerConnection::advance(RequestReader::Progress progress) {
         return refuse(503, "the server has too many unfinished requests; try again later");
       }
       if (is_refused_at_the_gate()) return;
-      if (reader_.wants_continue()) writer_.write_continue();
+      if (reader_.awaits_continue()) writer_.write_continue();
       return read();
   }
 }
@@ -199,7 +199,7 @@ void ServerConnection::handle(ReadRequest read_request) {
   };
   read_request.request.identified = identified_;
   // Bytes after a request to upgrade belong to the WebSocket.
-  if (wants_websocket(read_request.request) && !reading_) {
+  if (requests_websocket(read_request.request) && !reading_) {
     upgrade_ = read_request.request;
   } else {
     read();

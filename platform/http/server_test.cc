@@ -57,7 +57,7 @@ TEST(Server, PassesThePeerToTheHandler) {
   EXPECT_EQ(BlockingClient(server.socket()).send({})->body, std::to_string(::geteuid()));
 }
 
-TEST(Server, TellsTheHandlerWhetherTheClientHasLeft) {
+TEST(Server, ReportsToTheHandlerWhetherTheClientHasLeft) {
   std::promise<Request> arrived;
   std::optional<Respond> unanswered;
   TestServer server([&](Request request, Respond respond) {

@@ -51,13 +51,13 @@ struct FreesAddresses {
 using Addresses = std::unique_ptr<addrinfo, FreesAddresses>;
 
 Result<Addresses> look_up_addresses(const HostAndPort& address, int flags, ErrorCode code) {
-  addrinfo wanted{};
-  wanted.ai_family = AF_UNSPEC;
-  wanted.ai_socktype = SOCK_STREAM;
-  wanted.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* found = nullptr;
   const int error =
-      ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &wanted, &found);
+      ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
   if (error == 0) return Addresses(found);
   return Error{.code = code,
                .what = "host '" + address.host + "' has no address: " + ::gai_strerror(error),

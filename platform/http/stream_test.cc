@@ -202,14 +202,14 @@ TEST(Stream, OfAGivenLengthIsSentAsItIsAndLeavesTheConnectionUsable) {
   EXPECT_EQ(second->body, first->body);
 }
 
-TEST(Stream, ThatHoldsLessOrMoreThanWasSaidBreaksTheConnection) {
-  for (const size_t said : {29, 31}) {
+TEST(Stream, ThatHoldsLessOrMoreThanAnnouncedBreaksTheConnection) {
+  for (const size_t announced : {29, 31}) {
     Observed observed;
-    TestServer server(streaming_of_length(observed, 3, 10, said));
+    TestServer server(streaming_of_length(observed, 3, 10, announced));
 
     const auto response = BlockingClient(server.socket()).send({});
 
-    EXPECT_FALSE(response) << said;
+    EXPECT_FALSE(response) << announced;
   }
 }
 

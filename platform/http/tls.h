@@ -53,8 +53,6 @@ base::Result<CertificateTimes> times_of(const std::string& certificate_pem);
 
 /// SHA-256 of the first certificate: 64 lower-case hexadecimal digits.
 base::Result<std::string> fingerprint_of(const std::string& certificate_pem);
-/// The fingerprint of the server at `host`:`port`, for a person to compare before it is trusted.
-base::Result<std::string> fingerprint_at(const std::string& host, int port);
 /// Upper-case pairs of digits, separated by colons, as other programs print fingerprints.
 std::string readable_fingerprint(const std::string& fingerprint);
 /// 64 digits from a typed fingerprint: with or without colons, capitals and a leading "sha256:".

@@ -117,7 +117,7 @@ TlsStep TlsSession::close_output() {
   return step_of(result);
 }
 
-void TlsSession::say_goodbye() {
+void TlsSession::try_to_close_output() {
   if (!usable_) return;
   SSL_shutdown(ssl_.get());
   ERR_clear_error();
@@ -148,8 +148,8 @@ TlsStep TlsSession::step_of(int result) {
       return {.kind = TlsStep::Kind::kEnd};
     default:
       usable_ = false;
-      const bool told = ERR_peek_error() != 0;
-      return {.kind = TlsStep::Kind::kFailed, .fault = told ? openssl_complaint() : ""};
+      const bool has_error = ERR_peek_error() != 0;
+      return {.kind = TlsStep::Kind::kFailed, .fault = has_error ? openssl_complaint() : ""};
   }
 }
 

@@ -46,7 +46,7 @@ class TlsSession {
   /// Closes the output; reading continues.
   TlsStep close_output();
   /// The same, tried once, and failures are ignored.
-  void say_goodbye();
+  void try_to_close_output();
 
   /// The fingerprint of the peer's certificate. REQUIRES: the handshake is done.
   std::string fingerprint() const;

@@ -420,9 +420,9 @@ TEST(Listen, RefusesAnInvalidAddress) {
     const auto nowhere = server.server().listen(std::string("nowhere"), identity);
     ASSERT_FALSE(nowhere);
     EXPECT_EQ(nowhere.error().code, ErrorCode::kInvalid);
-    const auto nobody = server.server().listen(std::string("127.0.0.1:0"), TlsIdentity{});
-    ASSERT_FALSE(nobody);
-    EXPECT_EQ(nobody.error().code, ErrorCode::kInvalid);
+    const auto without_identity = server.server().listen(std::string("127.0.0.1:0"), TlsIdentity{});
+    ASSERT_FALSE(without_identity);
+    EXPECT_EQ(without_identity.error().code, ErrorCode::kInvalid);
   });
 }
 

@@ -164,7 +164,7 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
           for (const auto& [name, value] : headers) response.set(name, value);
         }));
     socket_.control_callback([this](websocket::frame_type type, auto) {
-      heard_ = true;
+      received_ = true;
       if (type == websocket::frame_type::pong) take_pong();
     });
   }
@@ -292,7 +292,7 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
       if (self->dropped_) return;
       // The peer's close has been answered, or ours has, or the peer has vanished.
       if (error) return self->drop();
-      self->heard_ = true;
+      self->received_ = true;
       self->hand_over();
       self->read();
     });
@@ -309,7 +309,7 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   void write() {
     if (writing_ || dropped_) return;
     if (queue_.empty()) {
-      if (close_ && !std::exchange(closing_, true)) say_goodbye();
+      if (close_ && !std::exchange(closing_, true)) close_socket();
       return;
     }
     writing_ = true;
@@ -335,7 +335,7 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
     if (was_full && waiting_ <= kHigh && on_drain) on_drain();
   }
 
-  void say_goodbye() {
+  void close_socket() {
     timer_.expires_after(kCloseTimeout);
     timer_.async_wait([self = shared_from_this()](error_code error) {
       if (!error) self->drop();
@@ -370,7 +370,7 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
     const auto stuck = (ticks_ - write_began_) * begin_.limits.request_timeout;
     if (writing_ && stuck > begin_.limits.write_timeout) return true;
     if (paused_ && !writing_ && has_paused_client_vanished()) return true;
-    if (std::exchange(heard_, false) || paused_ || writing_) {
+    if (std::exchange(received_, false) || paused_ || writing_) {
       asked_.reset();
       return false;
     }
@@ -451,7 +451,7 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   bool closing_ = false;
   bool dropped_ = false;
   bool has_reported_close_ = false;  ///< the handlers are released
-  bool heard_ = true;                ///< from the client since the last tick
+  bool received_ = true;             ///< from the client since the last tick
   bool pinging_ = false;             ///< a ping or a heartbeat is being written
   bool owes_ping_ = false;           ///< a ping is due when that is written
   int64_t ticks_ = 0;
@@ -569,7 +569,7 @@ std::shared_ptr<void> open_websocket(base::EventLoop& loop, const AsyncPlace& pl
   return {opening.get(), [opening](void*) { opening->drop(); }};
 }
 
-bool wants_websocket(const Request& request) {
+bool requests_websocket(const Request& request) {
   const auto version = request.headers.find("sec-websocket-version");
   return request.method == "GET" && request.headers.contains("sec-websocket-key") &&
          version != request.headers.end() && version->second == "13" &&

@@ -80,7 +80,7 @@ struct WebSocketAnswer {
     std::function<void(base::Result<WebSocketAnswer>)> then);
 
 /// Whether the request asks for an upgrade to a WebSocket.
-bool wants_websocket(const Request& request);
+bool requests_websocket(const Request& request);
 
 // --- the client's end, blocking
 

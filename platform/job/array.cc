@@ -328,8 +328,8 @@ Phase phase_of_array(const MemberCounts& counts) {
 
 using record::field;
 using record::Need;
+using record::Sent;
 using record::Table;
-using record::Told;
 
 const Table& table_of(const ArrayRecord*) {
   static const Table table = record::table<ArrayRecord>(
@@ -346,7 +346,7 @@ const Table& table_of(const ArrayState*) {
       {field<&ArrayState::stop_requested>("stop_requested"),
        field<&ArrayState::too_many_failures>("too_many_failures"),
        field<&ArrayState::suspended>("suspended"), field<&ArrayState::removing>("removing"),
-       field<&ArrayState::end_told>("end_told"), field<&ArrayState::max_running>("max_running"),
+       field<&ArrayState::end_reported>("end_told"), field<&ArrayState::max_running>("max_running"),
        field<&ArrayState::max_failures>("max_failures"), field<&ArrayState::results>("results"),
        field<&ArrayState::exit_codes>("exit_codes"), field<&ArrayState::last>("last"),
        field<&ArrayState::awaited>("awaited")});
@@ -354,7 +354,7 @@ const Table& table_of(const ArrayState*) {
 }
 
 const Table& table_of(const MemberCounts*) {
-  constexpr record::Notes kCount{.told = Told::kAlways, .least = 0};
+  constexpr record::Notes kCount{.sent = Sent::kAlways, .least = 0};
   static const Table table =
       record::table<MemberCounts>("ArrayCounts",
                                   {field<&MemberCounts::queued>("queued", kCount),
@@ -391,7 +391,7 @@ const Table& table_of(const Array*) {
            field<&Array::spec>("spec", {.help = "The spec of all members. Its lines are left out.",
                                         .need = Need::kRequired}),
            field<&Array::owner>("owner",
-                                {.help = "The user who submitted it.", .told = Told::kAlways}),
+                                {.help = "The user who submitted it.", .sent = Sent::kAlways}),
            field<&Array::submitted>("submitted", {.need = Need::kRequired}),
            field<&Array::ended>("ended", {.help = "When the last member ended."}),
            field<&Array::phase>("phase",
@@ -401,7 +401,7 @@ const Table& table_of(const Array*) {
                                  .need = Need::kRequired}),
            field<&Array::counts>("counts", {.need = Need::kRequired}),
            field<&Array::percent>("percent", {.help = "The share of the members that have ended.",
-                                              .told = Told::kAlways,
+                                              .sent = Sent::kAlways,
                                               .least = 0}),
            field<&Array::stop_requested>("stop_requested"),
            field<&Array::too_many_failures>(

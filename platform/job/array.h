@@ -150,7 +150,7 @@ struct ArrayState {
   bool too_many_failures = false;
   bool suspended = false;
   bool removing = false;
-  bool end_told = false;            ///< its end was handed to notifications; false after a rerun
+  bool end_reported = false;        ///< its end was handed to notifications; false after a rerun
   std::optional<int> max_running;   ///< instead of the spec's
   std::optional<int> max_failures;  ///< instead of the spec's
   /// A letter for each member: '.' the state is that of its job, or it has no job yet; 'S', 'F',

@@ -166,7 +166,7 @@ struct KubernetesEnded {
 /// How a cluster ended the allocation of a gang.
 using AllocationEnd = std::variant<SlurmEnded, KubernetesEnded>;
 
-/// A Remark is the sentence of an eviction that a client does not know.
+/// A Remark is the sentence of an eviction of a kind that a client does not support.
 using Eviction = std::variant<SuspendedByUser, Reclaimed, Preempted, Moved, Stale, NodeDrained,
                               TooFewWorkers, SlurmEnded, KubernetesEnded, Remark>;
 

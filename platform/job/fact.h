@@ -70,9 +70,9 @@ struct Notice {
 
 struct Evicted {
   static constexpr std::string_view kKind = "evicted";
-  enum class Stage { kToldSo, kBeingEnded, kWaitsAgain };
+  enum class Stage { kNotified, kBeingEnded, kWaitsAgain };
   Eviction why;
-  Stage stage = Stage::kToldSo;
+  Stage stage = Stage::kNotified;
 
   bool operator==(const Evicted&) const = default;
   static void fields(auto& self, auto&& visit) {

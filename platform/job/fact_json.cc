@@ -42,7 +42,7 @@ constexpr std::array<record::Named<What>, 19> kNoticeNames{
      {What::kResumed, "resumed"}}};
 
 constexpr std::array<record::Named<Evicted::Stage>, 3> kEvictedNames{
-    {{Evicted::Stage::kToldSo, "told_so"},
+    {{Evicted::Stage::kNotified, "told_so"},
      {Evicted::Stage::kBeingEnded, "being_ended"},
      {Evicted::Stage::kWaitsAgain, "waits_again"}}};
 
@@ -248,9 +248,9 @@ void write_value(JsonWriter& json, const std::vector<T>& values) {
 /// Omits zero and empty values.
 void write_members(JsonWriter& json, const auto& value) {
   fields_of(value, [&]<class Field>(std::string_view name, const Field& field) {
-    bool is_told = true;
-    if constexpr (!std::is_enum_v<Field>) is_told = !(field == Field{});
-    if (!is_told) return;
+    bool is_written = true;
+    if constexpr (!std::is_enum_v<Field>) is_written = !(field == Field{});
+    if (!is_written) return;
     json.key(name);
     write_value(json, field);
   });

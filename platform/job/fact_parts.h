@@ -133,12 +133,12 @@ struct ProjectShare {
 /// "2 of 4 workers"
 struct Workers {
   int count = 0;
-  int wanted = 0;
+  int requested = 0;
 
   bool operator==(const Workers&) const = default;
   static void fields(auto& self, auto&& visit) {
     visit("count", self.count);
-    visit("wanted", self.wanted);
+    visit("wanted", self.requested);
   }
 };
 

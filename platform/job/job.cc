@@ -143,8 +143,8 @@ using record::As;
 using record::computed;
 using record::field;
 using record::Need;
+using record::Sent;
 using record::Table;
-using record::Told;
 
 const Table& table_of(const Task*) {
   static const Table table =
@@ -154,20 +154,20 @@ const Table& table_of(const Task*) {
                                                "`evaluator-0`, `main`.",
                                        .need = Need::kRequired}),
            field<&Task::role>("role", {.need = Need::kRequired}),
-           field<&Task::hostname>("hostname", {.told = Told::kAlways}),
+           field<&Task::hostname>("hostname", {.sent = Sent::kAlways}),
            field<&Task::seat>("seat",
                               {.help = "Its number among the tasks of the job. A worker that "
                                        "replaces another has the same seat, and a new name.",
-                               .told = Told::kAlways,
+                               .sent = Sent::kAlways,
                                .least = 0}),
            field<&Task::node>("node", {.help = "The node of the task; empty while the task waits.",
-                                       .told = Told::kAlways}),
+                                       .sent = Sent::kAlways}),
            field<&Task::devices>("devices", {.help = "The GPUs of the node that the task has.",
-                                             .told = Told::kAlways,
+                                             .sent = Sent::kAlways,
                                              .least = 0}),
            field<&Task::gpu_share_milli>("gpu_share",
                                          {.help = "The share of each GPU: 1, or a fraction.",
-                                          .told = Told::kAlways,
+                                          .sent = Sent::kAlways,
                                           .schema = R"({"minimum": 0, "maximum": 1})"},
                                          As::kMilli),
            field<&Task::phase>("phase", {.need = Need::kRequired}), field<&Task::exit>("exit"),
@@ -175,7 +175,7 @@ const Table& table_of(const Task*) {
            field<&Task::left>(
                "left",
                {.help = "It ended, or is being ended, while its elastic job continues without it.",
-                .told = Told::kAlways})})
+                .sent = Sent::kAlways})})
           .as_answer();
   return table;
 }
@@ -187,10 +187,10 @@ const Table& table_of(const LimitReached*) {
           {field<&LimitReached::limit>("limit", {.need = Need::kRequired}),
            field<&LimitReached::bound>(
                "bound", {.help = "In bytes; of processes and threads their number; 0: not known.",
-                         .told = Told::kAlways,
+                         .sent = Sent::kAlways,
                          .least = 0}),
            field<&LimitReached::peak>("peak", {.help = "The most that the task used; 0: not known.",
-                                               .told = Told::kAlways,
+                                               .sent = Sent::kAlways,
                                                .least = 0})},
           "A limit that a task reached: it was killed for it, or was refused more.")
           .as_answer();
@@ -216,31 +216,31 @@ const Table& table_of(const ExitStatus*) {
           "ExitStatus",
           {field<&ExitStatus::code>(
                "code",
-               {.help = "The program's exit code; 0 if a signal ended it.", .told = Told::kAlways}),
+               {.help = "The program's exit code; 0 if a signal ended it.", .sent = Sent::kAlways}),
            field<&ExitStatus::signal>(
                "signal",
-               {.help = "The signal that ended it, or 0.", .told = Told::kAlways, .least = 0}),
+               {.help = "The signal that ended it, or 0.", .sent = Sent::kAlways, .least = 0}),
            field<&ExitStatus::out_of_memory>(
                "out_of_memory",
-               {.help = "A process was killed because memory was used up.", .told = Told::kAlways}),
+               {.help = "A process was killed because memory was used up.", .sent = Sent::kAlways}),
            field<&ExitStatus::stopped>(
                "stopped",
-               {.help = "The task was asked to stop before it ended.", .told = Told::kAlways}),
+               {.help = "The task was asked to stop before it ended.", .sent = Sent::kAlways}),
            field<&ExitStatus::lost>("lost",
-                                    {.help = "Its end was not observed.", .told = Told::kAlways}),
+                                    {.help = "Its end was not observed.", .sent = Sent::kAlways}),
            field<&ExitStatus::error>(
                "error",
                {.help = "Why the program could not be started; empty: it was started.",
-                .told = Told::kAlways},
+                .sent = Sent::kAlways},
                As::kSentence),
            field<&ExitStatus::advice>(
-               "advice", {.help = "Advice on the error; may be empty.", .told = Told::kAlways},
+               "advice", {.help = "Advice on the error; may be empty.", .sent = Sent::kAlways},
                As::kSentence),
            field<&ExitStatus::lost_log_bytes>(
                "lost_log",
                {.help =
                     "The amount of output that is missing in the log because its disk was full.",
-                .told = Told::kAlways,
+                .sent = Sent::kAlways,
                 .least = 0},
                As::kBytes),
            field<&ExitStatus::limit>(
@@ -261,12 +261,12 @@ const Table& table_of(const LaunchFacts*) {
                                     .need = Need::kRequired}),
            field<&LaunchFacts::why>("why",
                                     {.help = "The reason, such as `the images have sshd and ssh`.",
-                                     .told = Told::kAlways},
+                                     .sent = Sent::kAlways},
                                     As::kProse),
            field<&LaunchFacts::mpi>(
                "mpi",
                {.help = "The MPI of mpirun, such as `Open MPI 4.1.4`; empty: unknown.",
-                .told = Told::kAlways},
+                .sent = Sent::kAlways},
                As::kProse)},
           "How the ranks of an MPI job were started.")
           .as_answer();
@@ -286,7 +286,7 @@ const Table& table_of(const JobOrigin*) {
            field<&JobOrigin::member>(
                "member", {.help = "Its index in the array, or the number of the trial; 0 for other "
                                   "origins.",
-                          .told = record::Told::kAlways})},
+                          .sent = record::Sent::kAlways})},
           "The object from which a job was made.")
           .as_answer();
   return table;
@@ -300,7 +300,7 @@ const Table& table_of(const AwaitedJob*) {
            field<&AwaitedJob::name>("name", {.need = Need::kRequired}),
            field<&AwaitedJob::is_met>(
                "met", {.help = "The other job has ended as the dependency requires.",
-                       .told = record::Told::kAlways})},
+                       .sent = record::Sent::kAlways})},
           "A job or array of `after` in the spec.")
           .as_answer();
   return table;

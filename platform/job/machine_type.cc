@@ -19,7 +19,7 @@ MachineType with_gpu(std::string model) {
 }
 
 /// The nearest names, in quotes: "'P100' or 'V100'"; empty without a similar name.
-std::string suggestions(const MachineTypes& types, std::string_view wanted) {
+std::string suggestions(const MachineTypes& types, std::string_view unknown) {
   std::vector<std::string> candidates;
   std::map<std::string, std::string> as_written;
   for (const auto& [name, type] : types) {
@@ -28,7 +28,7 @@ std::string suggestions(const MachineTypes& types, std::string_view wanted) {
   }
   std::string words;
   for (size_t found = 0; found < kMostSuggestions; ++found) {
-    const std::string near = base::nearest(base::lower_case(wanted), candidates);
+    const std::string near = base::nearest(base::lower_case(unknown), candidates);
     if (near.empty()) break;
     words += (words.empty() ? "'" : " or '") + as_written[near] + "'";
     std::erase(candidates, near);
@@ -93,8 +93,8 @@ MachineTypes machine_types_with(const MachineTypes& own) {
   MachineTypes all = own;
   for (const auto& [name, type] : usual_machine_types()) {
     const bool is_own =
-        std::any_of(own.begin(), own.end(), [wanted = base::lower_case(name)](const auto& it) {
-          return base::lower_case(it.first) == wanted;
+        std::any_of(own.begin(), own.end(), [folded = base::lower_case(name)](const auto& it) {
+          return base::lower_case(it.first) == folded;
         });
     if (!is_own) all.emplace(name, type);
   }
@@ -104,9 +104,9 @@ MachineTypes machine_types_with(const MachineTypes& own) {
 base::Result<MachineType> find_machine_type(const MachineTypes& types, std::string_view name) {
   const auto exact = types.find(name);
   if (exact != types.end()) return exact->second;
-  const std::string wanted = base::lower_case(name);
+  const std::string folded = base::lower_case(name);
   for (const auto& [candidate, type] : types) {
-    if (base::lower_case(candidate) == wanted) return type;
+    if (base::lower_case(candidate) == folded) return type;
   }
   return unknown_type(types, name);
 }

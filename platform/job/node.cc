@@ -7,8 +7,8 @@ namespace muster::job {
 using record::As;
 using record::field;
 using record::Need;
+using record::Sent;
 using record::Table;
-using record::Told;
 
 namespace {
 
@@ -24,18 +24,18 @@ const Table& table_of(const Device*) {
       record::table<Device>(
           "Device",
           {field<&Device::index>("index", {.need = Need::kRequired, .least = 0}),
-           field<&Device::model>("model", {.told = Told::kAlways}),
+           field<&Device::model>("model", {.sent = Sent::kAlways}),
            field<&Device::memory_bytes>(
                "memory_bytes",
-               {.help = "0: unknown.", .told = Told::kAlways, .least = 0, .schema = kInt64}),
+               {.help = "0: unknown.", .sent = Sent::kAlways, .least = 0, .schema = kInt64}),
            field<&Device::free_milli>("free",
                                       {.help = "The free part, of 1.",
-                                       .told = Told::kAlways,
+                                       .sent = Sent::kAlways,
                                        .schema = R"({"minimum": 0, "maximum": 1})"},
                                       As::kMilli),
            field<&Device::jobs>(
                "jobs", {.help = "The jobs with tasks on it, as far as the caller may see them.",
-                        .told = Told::kAlways,
+                        .sent = Sent::kAlways,
                         .schema = kPlainTexts})})
           .as_answer();
   return table;
@@ -46,28 +46,28 @@ const Table& table_of(const Node*) {
       record::table<Node>(
           "Node",
           {field<&Node::name>("name", {.need = Need::kRequired}),
-           field<&Node::pool>("pool", {.told = Told::kAlways}),
+           field<&Node::pool>("pool", {.sent = Sent::kAlways}),
            field<&Node::state>(
                "state",
                {.help = "`draining`: cordoned, here or by the cluster, while jobs still run.",
                 .need = Need::kRequired,
                 .schema = R"({"enum": ["ready", "cordoned", "draining", "gone"]})"}),
-           field<&Node::cpu_milli>("cpus", {.told = Told::kAlways, .schema = R"({"minimum": 0})"},
+           field<&Node::cpu_milli>("cpus", {.sent = Sent::kAlways, .schema = R"({"minimum": 0})"},
                                    As::kMilli),
-           field<&Node::cpu_milli_free>("cpus_free", {.told = Told::kAlways}, As::kMilli),
+           field<&Node::cpu_milli_free>("cpus_free", {.sent = Sent::kAlways}, As::kMilli),
            field<&Node::memory_bytes>("memory_bytes",
-                                      {.told = Told::kAlways, .least = 0, .schema = kInt64}),
+                                      {.sent = Sent::kAlways, .least = 0, .schema = kInt64}),
            field<&Node::memory_bytes_free>("memory_bytes_free",
-                                           {.told = Told::kAlways, .schema = kInt64}),
-           field<&Node::devices>("devices", {.told = Told::kAlways}),
+                                           {.sent = Sent::kAlways, .schema = kInt64}),
+           field<&Node::devices>("devices", {.sent = Sent::kAlways}),
            field<&Node::jobs>(
                "jobs", {.help = "The jobs with tasks there, as far as the caller may see them.",
-                        .told = Told::kAlways,
+                        .sent = Sent::kAlways,
                         .schema = kPlainTexts}),
            field<&Node::topology>(
                "topology",
-               {.help = "Level to domain.", .told = Told::kAlways, .schema = kPlainPairs}),
-           field<&Node::labels>("labels", {.told = Told::kAlways, .schema = kPlainPairs})})
+               {.help = "Level to domain.", .sent = Sent::kAlways, .schema = kPlainPairs}),
+           field<&Node::labels>("labels", {.sent = Sent::kAlways, .schema = kPlainPairs})})
           .as_answer();
   return table;
 }

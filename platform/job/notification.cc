@@ -73,8 +73,8 @@ using record::As;
 using record::field;
 using record::Kept;
 using record::Need;
+using record::Sent;
 using record::Table;
-using record::Told;
 
 namespace {
 
@@ -92,17 +92,17 @@ const Table& table_of(const Subscription*) {
                "url", {.help = "Without its path, unless the caller is an admin of the project.",
                        .need = Need::kRequired}),
            field<&Subscription::on>("on", {.need = Need::kRequired}),
-           field<&Subscription::job>("job", {.told = Told::kAlways}),
-           field<&Subscription::labels>("labels", {.told = Told::kAlways, .schema = kLabelTexts}),
-           field<&Subscription::with_lines>("with_lines", {.told = Told::kAlways}),
-           field<&Subscription::members>("members", {.told = Told::kAlways}),
+           field<&Subscription::job>("job", {.sent = Sent::kAlways}),
+           field<&Subscription::labels>("labels", {.sent = Sent::kAlways, .schema = kLabelTexts}),
+           field<&Subscription::with_lines>("with_lines", {.sent = Sent::kAlways}),
+           field<&Subscription::members>("members", {.sent = Sent::kAlways}),
            field<&Subscription::sealed_key>("sealed_key",
                                             {.need = Need::kRequired, .kept = Kept::kStoreOnly}),
            field<&Subscription::created>("created", {.need = Need::kRequired}),
-           field<&Subscription::created_by>("created_by", {.told = Told::kAlways}),
+           field<&Subscription::created_by>("created_by", {.sent = Sent::kAlways}),
            field<&Subscription::gone>(
                "gone", {.help = "When the receiver answered 410. Since then nothing is sent.",
-                        .told = Told::kAlways,
+                        .sent = Sent::kAlways,
                         .null = "the receiver has not answered 410"})})
           .as_answer();
   return table;
@@ -120,16 +120,16 @@ const Table& table_of(const Delivery*) {
            field<&Delivery::happening>("event", {.need = Need::kRequired}),
            field<&Delivery::object>(
                "object", {.help = "`array` or `sweep`; absent: the event is that of a job."}),
-           field<&Delivery::job>("job", {.told = Told::kAlways}),
+           field<&Delivery::job>("job", {.sent = Sent::kAlways}),
            field<&Delivery::body>("body", {.kept = Kept::kStoreOnly}),
            field<&Delivery::created>("created", {.need = Need::kRequired}),
-           field<&Delivery::attempts>("attempts", {.told = Told::kAlways, .least = 0}),
+           field<&Delivery::attempts>("attempts", {.sent = Sent::kAlways, .least = 0}),
            field<&Delivery::next>("next", {.need = Need::kRequired, .kept = Kept::kStoreOnly}),
            field<&Delivery::fault>("fault",
-                                   {.help = "Why the last attempt failed.", .told = Told::kAlways},
+                                   {.help = "Why the last attempt failed.", .sent = Sent::kAlways},
                                    As::kProse),
            field<&Delivery::dead>("dead", {.help = "When it was given up.",
-                                           .told = Told::kAlways,
+                                           .sent = Sent::kAlways,
                                            .null = "it has not been given up"})})
           .as_answer();
   return table;

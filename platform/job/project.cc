@@ -12,8 +12,8 @@ using record::As;
 using record::field;
 using record::Need;
 using record::Row;
+using record::Sent;
 using record::Table;
-using record::Told;
 
 namespace {
 
@@ -24,24 +24,24 @@ using Used = ProjectStatus::Amounts;
 std::vector<Row> rows_of_project() {
   return {
       field<&Project::name>("name", {.need = Need::kRequired}),
-      field<&Project::parent>("parent", {.help = "Empty: top level.", .told = Told::kAlways}),
+      field<&Project::parent>("parent", {.help = "Empty: top level.", .sent = Sent::kAlways}),
       field<&Project::quota>(
-          "quota", {.help = "In every pool that is not in `pools`.", .told = Told::kAlways}),
-      field<&Project::pools>("pools", {.told = Told::kAlways}),
+          "quota", {.help = "In every pool that is not in `pools`.", .sent = Sent::kAlways}),
+      field<&Project::pools>("pools", {.sent = Sent::kAlways}),
       field<&Project::priority>(
           "priority", {.help = "Projects with a larger number are served first from resources that "
                                "others leave unused.",
-                       .told = Told::kAlways,
+                       .sent = Sent::kAlways,
                        .least = 0,
                        .most = 1000}),
       field<&Project::reclaim_min_runtime>("reclaim_min_runtime",
-                                           {.told = Told::kAlways, .least = 0}),
+                                           {.sent = Sent::kAlways, .least = 0}),
       field<&Project::preempt_min_runtime>("preempt_min_runtime",
-                                           {.told = Told::kAlways, .least = 0}),
+                                           {.sent = Sent::kAlways, .least = 0}),
       field<&Project::takes_the_rest>("takes_the_rest",
                                       {.help = "Only for the project `default`: its quota is all "
                                                "GPUs that are in no other project's quota.",
-                                       .told = Told::kAlways}),
+                                       .sent = Sent::kAlways}),
       field<&Project::sequence>("sequence",
                                 {.help = "The order of creation.", .need = Need::kRequired}),
       field<&Project::created>("created", {.need = Need::kRequired}),
@@ -54,19 +54,19 @@ const Table& project_use() {
       record::table<ProjectStatus>(
           "ProjectUse",
           {field<&ProjectStatus::deserved>("deserved",
-                                           {.help = "The quota in force.", .told = Told::kAlways}),
-           field<&ProjectStatus::allocated>("allocated", {.told = Told::kAlways}),
+                                           {.help = "The quota in force.", .sent = Sent::kAlways}),
+           field<&ProjectStatus::allocated>("allocated", {.sent = Sent::kAlways}),
            field<&ProjectStatus::allocated_non_preemptible>("allocated_non_preemptible",
-                                                            {.told = Told::kAlways}),
+                                                            {.sent = Sent::kAlways}),
            field<&ProjectStatus::requested>(
                "requested",
-               {.help = "The sum over running and waiting jobs.", .told = Told::kAlways}),
-           field<&ProjectStatus::fair_share>("fair_share", {.told = Told::kAlways}),
+               {.help = "The sum over running and waiting jobs.", .sent = Sent::kAlways}),
+           field<&ProjectStatus::fair_share>("fair_share", {.sent = Sent::kAlways}),
            field<&ProjectStatus::running>("running",
                                           {.help = "Jobs, including those of subprojects.",
-                                           .told = Told::kAlways,
+                                           .sent = Sent::kAlways,
                                            .least = 0}),
-           field<&ProjectStatus::waiting>("waiting", {.told = Told::kAlways, .least = 0})})
+           field<&ProjectStatus::waiting>("waiting", {.sent = Sent::kAlways, .least = 0})})
           .as_answer();
   return table;
 }
@@ -77,12 +77,12 @@ const Table& table_of(const Share*) {
   static const Table table =
       record::table<Share>(
           "Share",
-          {field<&Share::gpu_milli>("gpus", {.told = Told::kAlways, .least = 0, .null = kUnbounded},
+          {field<&Share::gpu_milli>("gpus", {.sent = Sent::kAlways, .least = 0, .null = kUnbounded},
                                     As::kMilli),
-           field<&Share::cpu_milli>("cpus", {.told = Told::kAlways, .least = 0, .null = kUnbounded},
+           field<&Share::cpu_milli>("cpus", {.sent = Sent::kAlways, .least = 0, .null = kUnbounded},
                                     As::kMilli),
            field<&Share::memory_bytes>(
-               "memory", {.told = Told::kAlways, .least = 0, .null = kUnbounded}, As::kBytes)},
+               "memory", {.sent = Sent::kAlways, .least = 0, .null = kUnbounded}, As::kBytes)},
           "null: no limit, or in a quota all resources.")
           .as_answer();
   return table;
@@ -100,7 +100,7 @@ const Table& table_of(const Quota*) {
            field<&Quota::weight>(
                "weight",
                {.help = "The project's share of resources that other projects leave unused.",
-                .told = Told::kAlways,
+                .sent = Sent::kAlways,
                 .least = 0,
                 .most = 1'000'000})})
           .as_answer();
@@ -111,9 +111,9 @@ const Table& table_of(const ProjectStatus::Amounts*) {
   static const Table table =
       record::table<Used>(
           "Amounts",
-          {field<&Used::gpu_milli>("gpus", {.told = Told::kAlways, .least = 0}, As::kMilli),
-           field<&Used::cpu_milli>("cpus", {.told = Told::kAlways, .least = 0}, As::kMilli),
-           field<&Used::memory_bytes>("memory", {.told = Told::kAlways, .least = 0}, As::kBytes)})
+          {field<&Used::gpu_milli>("gpus", {.sent = Sent::kAlways, .least = 0}, As::kMilli),
+           field<&Used::cpu_milli>("cpus", {.sent = Sent::kAlways, .least = 0}, As::kMilli),
+           field<&Used::memory_bytes>("memory", {.sent = Sent::kAlways, .least = 0}, As::kBytes)})
           .as_answer();
   return table;
 }
@@ -126,7 +126,7 @@ const Table& table_of(const Project*) {
 const Table& table_of(const ProjectStatus*) {
   static const Table table = [] {
     std::vector<Row> rows = record::rows_of_member<&ProjectStatus::project>(rows_of_project());
-    rows.push_back(record::grouped("status", project_use(), {.told = Told::kAlways}));
+    rows.push_back(record::grouped("status", project_use(), {.sent = Sent::kAlways}));
     return record::table<ProjectStatus>("Project", std::move(rows)).as_answer();
   }();
   return table;

@@ -15,8 +15,8 @@ namespace {
 using record::field;
 using record::Kept;
 using record::Need;
+using record::Sent;
 using record::Table;
-using record::Told;
 using Overlap = ScheduleSpec::Overlap;
 using CatchUp = ScheduleSpec::CatchUp;
 using RunOutcome = ScheduledRun::Outcome;
@@ -62,16 +62,16 @@ const Table& table_of(const ScheduleSpec*) {
       "ScheduleSpec",
       {field<&ScheduleSpec::name>(
            "name", {.help = "A DNS label of at most 32 characters.", .need = Need::kRequired}),
-       field<&ScheduleSpec::project>("project", {.told = Told::kAlways}),
+       field<&ScheduleSpec::project>("project", {.sent = Sent::kAlways}),
        field<&ScheduleSpec::cron>("cron", {.help = "`0 3 * * *`: minute, hour, day of the month, "
                                                    "month, day of the week; or `@daily`.",
                                            .need = Need::kRequired,
                                            .max_length = 200}),
        field<&ScheduleSpec::timezone>(
            "timezone",
-           {.help = "A name of the IANA database.", .told = Told::kAlways, .max_length = 64}),
-       field<&ScheduleSpec::overlap>("overlap", {.told = Told::kAlways}),
-       field<&ScheduleSpec::catch_up>("catch_up", {.told = Told::kAlways}),
+           {.help = "A name of the IANA database.", .sent = Sent::kAlways, .max_length = 64}),
+       field<&ScheduleSpec::overlap>("overlap", {.sent = Sent::kAlways}),
+       field<&ScheduleSpec::catch_up>("catch_up", {.sent = Sent::kAlways}),
        field<&ScheduleSpec::catch_up_within>(
            "catch_up_within",
            {.help = "With `catch_up: one`: a run that is later than this is left "
@@ -115,18 +115,18 @@ const Table& table_of(const Schedule*) {
           {field<&Schedule::id>("id", {.need = Need::kRequired}),
            field<&Schedule::spec>("spec", {.need = Need::kRequired}),
            field<&Schedule::owner>("owner", {.help = "Who created it, and for whom its jobs run.",
-                                             .told = Told::kAlways}),
-           field<&Schedule::paused>("paused", {.told = Told::kAlways}),
+                                             .sent = Sent::kAlways}),
+           field<&Schedule::paused>("paused", {.sent = Sent::kAlways}),
            field<&Schedule::created>("created", {.need = Need::kRequired}),
            field<&Schedule::decided_until>("decided_until", {.kept = Kept::kStoreOnly}),
            field<&Schedule::history>(
-               "history", {.help = "Its last runs, newest first.", .told = Told::kAlways}),
+               "history", {.help = "Its last runs, newest first.", .sent = Sent::kAlways}),
            field<&Schedule::upcoming>(
                "upcoming", {.help = "The times of its next runs; none while it is paused.",
-                            .told = Told::kAlways,
-                            .kept = Kept::kToldOnly}),
+                            .sent = Sent::kAlways,
+                            .kept = Kept::kSentOnly}),
            field<&Schedule::problem>("problem",
-                                     {.help = "Why it cannot run.", .kept = Kept::kToldOnly})},
+                                     {.help = "Why it cannot run.", .kept = Kept::kSentOnly})},
           "A schedule and its last runs.")
           .as_answer();
   return table;

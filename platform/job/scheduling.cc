@@ -33,8 +33,8 @@ bool is_preemptible(const Scheduling& scheduling) {
 using record::As;
 using record::field;
 using record::Need;
+using record::Sent;
 using record::Table;
-using record::Told;
 
 namespace {
 
@@ -42,7 +42,7 @@ constexpr const char* kMaybeWordPattern = "^([!-~]([ -~]{0,98}[!-~])?)?$";
 
 std::vector<record::Row> rows_of_importance() {
   return {
-      field<&Scheduling::purpose>("purpose", {.told = Told::kAlways}),
+      field<&Scheduling::purpose>("purpose", {.sent = Sent::kAlways}),
       field<&Scheduling::priority>("priority",
                                    {.help = "Larger numbers are served first within a project. "
                                             "Absent: 50, 75, 100 or 125 by purpose.",
@@ -67,7 +67,7 @@ std::vector<record::Row> rows_of_importance() {
           "resize",
           {.help = "How the job handles workers that join and leave. Values other than `auto` "
                    "require `min_workers`; `live` with kind `grpc` requires parameter servers.",
-           .told = Told::kAlways,
+           .sent = Sent::kAlways,
            .flag = {.name = "--resize",
                     .value = "HOW",
                     .help = "what happens when workers join or leave: live (the job continues), "
@@ -82,7 +82,7 @@ std::vector<record::Row> rows_of_room() {
           "node_pools",
           {.help =
                "The node pools of the job, the preferred first; empty: any pool of the project.",
-           .told = Told::kAlways,
+           .sent = Sent::kAlways,
            .pattern = kWordPattern,
            .most_items = 100,
            .flag = {.name = "--node-pool",
@@ -91,14 +91,14 @@ std::vector<record::Row> rows_of_room() {
       field<&Scheduling::gpu_models>(
           "gpu_models",
           {.help = "The GPU models on which the job may run; empty: any model.",
-           .told = Told::kAlways,
+           .sent = Sent::kAlways,
            .pattern = kWordPattern,
            .most_items = 100,
            .flag = {.name = "--gpu-model",
                     .value = "MODEL",
                     .help = "run on GPUs of this model; if repeated, on any of these models"}}),
       field<&Scheduling::packing>("packing",
-                                  {.told = Told::kAlways,
+                                  {.sent = Sent::kAlways,
                                    .flag = {.name = "--packing",
                                             .value = "HOW",
                                             .help = "which suitable nodes to prefer: pack (the "
@@ -106,7 +106,7 @@ std::vector<record::Row> rows_of_room() {
       field<&Scheduling::required_topology>(
           "required_topology",
           {.help = "A level such as `rack`: all tasks are placed in one domain; empty: anywhere.",
-           .told = Told::kAlways,
+           .sent = Sent::kAlways,
            .max_length = 100,
            .pattern = kMaybeWordPattern,
            .flag = {.name = "--topology",
@@ -116,7 +116,7 @@ std::vector<record::Row> rows_of_room() {
           "preferred_topology",
           {.help = "A level such as `rack`: all tasks are placed in one domain if there is room; "
                    "empty: anywhere.",
-           .told = Told::kAlways,
+           .sent = Sent::kAlways,
            .max_length = 100,
            .pattern = kMaybeWordPattern,
            .flag = {.name = "--prefer-topology",
@@ -133,14 +133,14 @@ std::vector<record::Row> rows_of_room() {
       field<&Scheduling::retries>(
           "retries",
           {.help = "The number of restarts after a failure of the job.",
-           .told = Told::kAlways,
+           .sent = Sent::kAlways,
            .least = 0,
            .most = 1000,
            .flag = {.name = "--retries",
                     .value = "N",
                     .help = "how many times to start the job again after a failure (default: 0)"}}),
       field<&Scheduling::retry_rules>("retry_rules",
-                                      {.told = Told::kAlways,
+                                      {.sent = Sent::kAlways,
                                        .most_items = 100,
                                        .flag = {.name = "--on-exit", .by_hand = true}}),
       field<&Scheduling::begin>("begin", {.help = "The job waits until this time.",
@@ -173,7 +173,7 @@ const Table& table_of(const RetryRule*) {
        field<&RetryRule::log_pattern>("log_pattern",
                                       {.help = "A regular expression (ECMAScript) that matches in "
                                                "the last log lines of the failed task; empty: any.",
-                                       .told = Told::kAlways,
+                                       .sent = Sent::kAlways,
                                        .flag = {.name = "--on-log", .by_hand = true}},
                                       As::kText),
        field<&RetryRule::action>(

@@ -15,8 +15,8 @@ using record::Input;
 using record::Json;
 using record::Need;
 using record::Offer;
+using record::Sent;
 using record::Table;
-using record::Told;
 
 namespace {
 
@@ -169,20 +169,20 @@ std::vector<record::Row> rows_of_tasks() {
       field<&JobSpec::workers>("workers",
                                {.help = "The number of workers, without the launcher, chief or "
                                         "master. Kind `mpi`: 1 to 1000; kind `single`: 0.",
-                                .told = Told::kAlways,
+                                .sent = Sent::kAlways,
                                 .least = 0,
                                 .most = 1000,
                                 .flag = {.name = "--workers", .by_hand = true}}),
       field<&JobSpec::slots_per_worker>("slots_per_worker",
                                         {.help = "The number of ranks for each worker.",
-                                         .told = Told::kAlways,
+                                         .sent = Sent::kAlways,
                                          .least = 1,
                                          .most = 1024,
                                          .flag = {.name = "--slots-per-worker",
                                                   .value = "N",
                                                   .help = "ranks for each worker (default: 1)",
                                                   .kinds = "mpi torch"}}),
-      field<&JobSpec::resources>("resources", {.told = Told::kAlways, .gives_inner_flags = true}),
+      field<&JobSpec::resources>("resources", {.sent = Sent::kAlways, .gives_inner_flags = true}),
       field<&JobSpec::leader>(
           "leader",
           {.help = "The launcher (without a command of its own), the chief or the master."}),
@@ -282,7 +282,7 @@ std::vector<record::Row> rows_of_marks() {
 
 std::vector<record::Row> rows_of_places_and_times() {
   return {
-      field<&JobSpec::scheduling>("scheduling", {.told = Told::kAlways, .gives_inner_flags = true}),
+      field<&JobSpec::scheduling>("scheduling", {.sent = Sent::kAlways, .gives_inner_flags = true}),
       field<&JobSpec::after>("after", {.help = "The jobs that must have ended before it starts.",
                                        .most_items = 100,
                                        .flag = {.name = "--after", .by_hand = true},
@@ -290,10 +290,10 @@ std::vector<record::Row> rows_of_places_and_times() {
       field<&JobSpec::array>("array", {.help = "Makes an array: many jobs from this spec.",
                                        .flag = {.name = "--array", .by_hand = true},
                                        .shorthand = array_in_short}),
-      field<&JobSpec::environment>("environment", {.told = Told::kAlways,
+      field<&JobSpec::environment>("environment", {.sent = Sent::kAlways,
                                                    .schema = kVariableNames,
                                                    .flag = {.name = "--env", .by_hand = true}}),
-      field<&JobSpec::secrets>("secrets", {.told = Told::kAlways,
+      field<&JobSpec::secrets>("secrets", {.sent = Sent::kAlways,
                                            .flag = {.name = "--secret", .by_hand = true},
                                            .shorthand = secret_by_name}),
       field<&JobSpec::folder>(
@@ -306,14 +306,14 @@ std::vector<record::Row> rows_of_places_and_times() {
                     .offer = Offer::kFolders}},
           As::kText),
       field<&JobSpec::sandbox>("sandbox",
-                               {.told = Told::kAlways,
+                               {.sent = Sent::kAlways,
                                 .flag = {.name = "--sandbox",
                                          .value = "KIND",
                                          .help = "isolation of the tasks: bubblewrap or none"}}),
       field<&JobSpec::start_timeout>(
           "start_timeout",
           {.help = "The time until every worker must answer.",
-           .told = Told::kAlways,
+           .sent = Sent::kAlways,
            .least = 1,
            .most = kDayInMs,
            .flag = {.name = "--start-timeout",
@@ -322,7 +322,7 @@ std::vector<record::Row> rows_of_places_and_times() {
       field<&JobSpec::grace>(
           "grace",
           {.help = "The time between SIGTERM and SIGKILL.",
-           .told = Told::kAlways,
+           .sent = Sent::kAlways,
            .least = 0,
            .most = kDayInMs,
            .flag =
@@ -341,13 +341,13 @@ std::vector<record::Row> rows_of_job_spec() {
                    .need = Need::kRequired,
                    .pattern = "^[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?$",
                    .flag = {.name = "NAME", .by_hand = true}}),
-      field<&JobSpec::project>("project", {.told = Told::kAlways,
+      field<&JobSpec::project>("project", {.sent = Sent::kAlways,
                                            .pattern = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
                                            .flag = {.name = "--project",
                                                     .value = "NAME",
                                                     .help = "project whose quota the job uses",
                                                     .offer = Offer::kProjects}}),
-      field<&JobSpec::kind>("kind", {.told = Told::kAlways}),
+      field<&JobSpec::kind>("kind", {.sent = Sent::kAlways}),
   };
   for (auto* more : {rows_of_programs, rows_of_tasks, rows_of_marks, rows_of_places_and_times}) {
     for (record::Row& row : more()) rows.push_back(std::move(row));
@@ -402,7 +402,7 @@ const Table& table_of(const Resources*) {
       "Resources",
       {field<&Resources::gpus>(
            "gpus", {.help = "The number of whole GPUs of each task.",
-                    .told = Told::kAlways,
+                    .sent = Sent::kAlways,
                     .least = 0,
                     .most = 1024,
                     .flag = {.name = "--gpus", .value = "N", .help = "GPUs of each worker"},
@@ -410,7 +410,7 @@ const Table& table_of(const Resources*) {
        field<&Resources::gpu_share_milli>(
            "gpu_share",
            {.help = "A part of one GPU, such as 0.5; 0: none. Cannot be used with `gpus`.",
-            .told = Told::kAlways,
+            .sent = Sent::kAlways,
             .schema = R"({"minimum": 0, "maximum": 0.999, "multipleOf": 0.001})",
             .flag = {.name = "--gpu-share",
                      .value = "PART",
@@ -420,7 +420,7 @@ const Table& table_of(const Resources*) {
            "gpu_memory",
            {.help = "The part of one GPU that has this memory; 0: none. Cannot be used with `gpus` "
                     "and `gpu_share`.",
-            .told = Told::kAlways,
+            .sent = Sent::kAlways,
             .least = 0,
             .most = kMaxMemory,
             .flag = {.name = "--gpu-memory",
@@ -431,7 +431,7 @@ const Table& table_of(const Resources*) {
        field<&Resources::cpu_milli>(
            "cpus",
            {.help = "The number of CPU cores of each task, with at most three decimals.",
-            .told = Told::kAlways,
+            .sent = Sent::kAlways,
             .least = 0,
             .most = kMaxCpuMilli / 1000,
             .schema = R"({"multipleOf": 0.001})",
@@ -440,7 +440,7 @@ const Table& table_of(const Resources*) {
                      .help = "CPU cores of each worker, as in 4, 0.5 or 500m"}},
            As::kCpus),
        field<&Resources::memory_bytes>("memory",
-                                       {.told = Told::kAlways,
+                                       {.sent = Sent::kAlways,
                                         .least = 0,
                                         .most = kMaxMemory,
                                         .flag = {.name = "--memory",

@@ -67,10 +67,10 @@ void check_registry(const RegistryLogin& login, const std::string& field, Checke
   check.require(
       login.secret.empty() || is_secret_name(login.secret), field + ".secret",
       in_quotes(login.secret) + " is not the name of a secret; use letters, digits and '_'");
-  const bool is_said = !login.server.empty() || !login.username.empty() || !login.secret.empty();
-  check.require(!is_said || !login.username.empty(), field + ".username",
+  const bool is_given = !login.server.empty() || !login.username.empty() || !login.secret.empty();
+  check.require(!is_given || !login.username.empty(), field + ".username",
                 "is missing; give the user name for the registry");
-  check.require(!is_said || !login.secret.empty(), field + ".secret",
+  check.require(!is_given || !login.secret.empty(), field + ".secret",
                 "is missing; name the secret of the project that holds the password");
 }
 
@@ -231,8 +231,8 @@ class Places {
     check_.require(!use.variable.empty() || !use.file.empty(), field,
                    "has no destination; give it a variable or a file");
     // If the variable has the secret's name, the fault was already reported for the name.
-    const bool is_told = use.variable == use.name && !is_secret_name(use.name);
-    if (!use.variable.empty() && !is_told) add_variable(use, field + ".variable");
+    const bool is_reported = use.variable == use.name && !is_secret_name(use.name);
+    if (!use.variable.empty() && !is_reported) add_variable(use, field + ".variable");
     if (!use.file.empty()) add_file(use.file, field + ".file");
   }
 

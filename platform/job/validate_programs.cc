@@ -63,7 +63,7 @@ void check_program(const RoleSpec& role, const std::string& field, Checker& chec
   check_words(role.arguments, field + ".arguments", check);
 }
 
-bool says_what_to_run(const JobSpec& spec, const RoleSpec& role) {
+bool has_program(const JobSpec& spec, const RoleSpec& role) {
   return !role.command.empty() || !spec.command.empty() || !role.image.empty() ||
          !spec.image.empty();
 }
@@ -77,15 +77,15 @@ void check_that_something_runs(const JobSpec& spec, Checker& check) {
   }
   if (every_task_leads || spec.workers > 0) {
     const RoleSpec& role = spec.kind == Kind::kMpi ? spec.leader : RoleSpec();
-    if (!says_what_to_run(spec, {.image = role.image})) {
+    if (!has_program(spec, {.image = role.image})) {
       return check.require(false, "command", std::string(kAdvice));
     }
   }
   if (every_task_leads) return;
-  check.require(says_what_to_run(spec, spec.leader), "leader.command", std::string(kAdvice));
-  check.require(spec.parameter_servers <= 0 || says_what_to_run(spec, spec.parameter_server),
+  check.require(has_program(spec, spec.leader), "leader.command", std::string(kAdvice));
+  check.require(spec.parameter_servers <= 0 || has_program(spec, spec.parameter_server),
                 "parameter_server.command", std::string(kAdvice));
-  check.require(spec.evaluators <= 0 || says_what_to_run(spec, spec.evaluator), "evaluator.command",
+  check.require(spec.evaluators <= 0 || has_program(spec, spec.evaluator), "evaluator.command",
                 std::string(kAdvice));
 }
 

@@ -79,7 +79,7 @@ Result<void> check_joining(const GangContext& gang, const std::set<std::string>&
                              "could still start as " + base::joined(unknown)};
 }
 
-bool is_told(const FileChange& change) {
+bool has_changes(const FileChange& change) {
   return !change.files.empty() || !change.hosts.empty();
 }
 
@@ -97,7 +97,7 @@ Result<Growth> plan_growth(const Job& job, const std::set<std::string>& joining,
     } else if (task.phase == job::TaskPhase::kRunning) {
       FileChange change{
           .task = task.name, .files = reach_files(gang, i), .hosts = names_for(gang, i)};
-      if (is_told(change)) growth.before.push_back(std::move(change));
+      if (has_changes(change)) growth.before.push_back(std::move(change));
     }
   }
   return growth;

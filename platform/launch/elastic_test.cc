@@ -141,7 +141,7 @@ TaskPlan planned(const Job& job, const std::string& name, const Site& site = pla
   return {};
 }
 
-std::vector<std::string> told(const Growth& growth) {
+std::vector<std::string> updated_tasks(const Growth& growth) {
   std::vector<std::string> tasks;
   for (const FileChange& change : growth.before) tasks.push_back(change.task);
   return tasks;
@@ -187,7 +187,7 @@ TEST(PlanGrowth, KeepsTheAddressesOfRunningTasks) {
 TEST(PlanGrowth, GivesRunningTasksTheSshFilesForTheNewTask) {
   const Growth growth = growth_of(about_to_grow(elastic_mpi_spec(2)), {"worker-1"});
 
-  ASSERT_EQ(told(growth), (std::vector<std::string>{"launcher", "worker-0"}));
+  ASSERT_EQ(updated_tasks(growth), (std::vector<std::string>{"launcher", "worker-0"}));
   const std::string& address = growth.joining[0].address;
   for (const FileChange& change : growth.before) {
     EXPECT_NE(find_file(change.files, "ssh/config")
@@ -226,7 +226,7 @@ TEST(PlanGrowth, GivesTheTasksOfATorchJobTheNewName) {
 
   const Growth growth = growth_of(about_to_grow(spec), {"worker-1"});
 
-  ASSERT_EQ(told(growth), (std::vector<std::string>{"master", "worker-0"}));
+  ASSERT_EQ(updated_tasks(growth), (std::vector<std::string>{"master", "worker-0"}));
   EXPECT_EQ(growth.before[0].files, std::vector<PlannedFile>());
   EXPECT_EQ(growth.before[0].hosts, growth.joining[0].hosts);
 }
@@ -237,7 +237,8 @@ TEST(PlanGrowth, ChangesNothingIfTheNetworkResolvesNames) {
   Site site = plain_site();
   site.reach = Reach::kNames;
 
-  EXPECT_EQ(told(growth_of(about_to_grow(spec), {"worker-1"}, site)), std::vector<std::string>());
+  EXPECT_EQ(updated_tasks(growth_of(about_to_grow(spec), {"worker-1"}, site)),
+            std::vector<std::string>());
 }
 
 TEST(PlanGrowth, GivesTheReplacementOfATaskItsOwnNameAndAddress) {
@@ -255,7 +256,7 @@ TEST(PlanGrowth, GivesTheReplacementOfATaskItsOwnNameAndAddress) {
   ASSERT_EQ(growth.joining.size(), 1U);
   EXPECT_EQ(growth.joining[0].hostname, "dist-worker-2");
   EXPECT_NE(growth.joining[0].address, was.address);
-  EXPECT_EQ(told(growth), (std::vector<std::string>{"launcher", "worker-1"}));
+  EXPECT_EQ(updated_tasks(growth), (std::vector<std::string>{"launcher", "worker-1"}));
   EXPECT_EQ(growth.before[0].hosts.size(), 4U);
   for (const auto& [name, address] : growth.before[0].hosts) EXPECT_NE(name, was.hostname);
   EXPECT_EQ(find_file(growth.joining[0], "hostfile")->content,
@@ -327,10 +328,10 @@ TEST(PlanGrowth, NumbersTheTasksOfALiveTorchJobByTheirSeats) {
   const Growth growth = growth_of(job, {"worker-2"});
 
   ASSERT_EQ(growth.joining.size(), 1U);
-  const auto& told = growth.joining.front().environment;
-  EXPECT_EQ(told.at("PET_NODE_RANK"), "1");
-  EXPECT_EQ(told.at("RANK"), "1");
-  EXPECT_EQ(told.at("WORLD_SIZE"), "3");
+  const auto& updated_tasks = growth.joining.front().environment;
+  EXPECT_EQ(updated_tasks.at("PET_NODE_RANK"), "1");
+  EXPECT_EQ(updated_tasks.at("RANK"), "1");
+  EXPECT_EQ(updated_tasks.at("WORLD_SIZE"), "3");
 }
 
 }  // namespace

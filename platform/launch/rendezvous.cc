@@ -99,8 +99,8 @@ constexpr const char* kStorePatience = "300";
 constexpr const char* kLastCall = "10";
 constexpr const char* kLossesBorne = "16";
 // The highest process number that torchrun accepts here; usually no process has it.
-constexpr int kNobody = 9;
-constexpr const char* kNobodysOutput = "9:1";
+constexpr int kNoProcess = 9;
+constexpr const char* kOutputOfNoProcess = "9:1";
 
 Variables for_no_launcher(const TorchPlace& place) {
   const std::string rank = std::to_string(place.rank);
@@ -133,9 +133,9 @@ Variables for_torchrun(const TorchPlace& place) {
       {"PET_NODE_RANK", std::to_string(place.rank)},
       {"PET_MASTER_ADDR", place.master_host},
       {"PET_MASTER_PORT", port}};
-  if (place.processes_per_task <= kNobody) {
-    variables["PET_REDIRECTS"] = kNobodysOutput;
-    variables["PET_TEE"] = kNobodysOutput;
+  if (place.processes_per_task <= kNoProcess) {
+    variables["PET_REDIRECTS"] = kOutputOfNoProcess;
+    variables["PET_TEE"] = kOutputOfNoProcess;
   }
   if (is_elastic) variables["PET_MAX_RESTARTS"] = kLossesBorne;
   return variables;

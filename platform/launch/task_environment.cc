@@ -51,9 +51,9 @@ Variables own_environment(const GangContext& gang, const Task& task, const std::
 
 /// By name, if tasks can resolve it.
 const std::string& host_of(const GangContext& gang, const Task& task, const std::string& address) {
-  const bool knows_names =
+  const bool resolves_names =
       gang.site.reach == Reach::kLoopback && gang.job.spec.sandbox != job::Sandbox::kNone;
-  return knows_names || address.empty() ? task.hostname : address;
+  return resolves_names || address.empty() ? task.hostname : address;
 }
 
 const std::string& host_of(const GangContext& gang, size_t index) {
@@ -278,8 +278,9 @@ bool has_storage(const job::JobSpec& spec) {
 }
 
 std::string model_path(const Job& job) {
-  const auto said = job.spec.annotations.find("gradient/modelPath");
-  if (said != job.spec.annotations.end() && !said->second.empty()) return said->second;
+  const auto annotation = job.spec.annotations.find("gradient/modelPath");
+  if (annotation != job.spec.annotations.end() && !annotation->second.empty())
+    return annotation->second;
   if (job.spec.kind == job::Kind::kSingle) return "/artifacts";
   return std::string(kStorage) + "/models/" + job.id;
 }

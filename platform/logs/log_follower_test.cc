@@ -44,7 +44,7 @@ class ScriptedCursor : public engine::LogCursor {
   size_t next_ = 0;
 };
 
-/// An engine whose logs are read as a test says; each opening of a log takes the next script.
+/// An engine whose logs follow scripts of the test; each opening of a log takes the next script.
 class ScriptedEngine : public engine::FakeEngine {
  public:
   using FakeEngine::FakeEngine;
@@ -114,7 +114,7 @@ TEST_F(Follower, FindsTheLastLinesInSpiteOfALackOfDescriptors) {
   EXPECT_EQ(read({.tail = 2}), "2\n3\n");
 }
 
-TEST_F(Follower, NoticesTakeNoPlaceOfLinesIfTheyAreNotWanted) {
+TEST_F(Follower, NoticesTakeNoPlaceOfLinesIfTheyAreNotRequested) {
   Answers answers{frame_of("an Error\n")};
   const auto add_notice = [&] {
     answers.emplace_back(frame_of("muster-node has ended\n", job::LogStream::kNotice));

@@ -139,7 +139,7 @@ Result<void> LogIndex::extend() {
 const LogIndex::Entry& LogIndex::entry_before(uint64_t line) const {
   const auto after =
       std::upper_bound(entries_.begin(), entries_.end(), line,
-                       [](uint64_t wanted, const Entry& entry) { return wanted < entry.line; });
+                       [](uint64_t sought, const Entry& entry) { return sought < entry.line; });
   return after == entries_.begin() ? entries_.front() : *std::prev(after);
 }
 

@@ -102,21 +102,21 @@ TEST(RunSplitter, ContinuesTheUnfinishedLinesOfAnotherSplitter) {
 
 TEST(RunSplitter, EmitsEveryByteHoweverItIsSplitIntoFrames) {
   std::mt19937 random(11);  // NOLINT: the same each time
-  std::string wanted;
+  std::string expected;
   for (int i = 0; i < 200'000; ++i) {
-    wanted += random() % 20 == 0 ? '\n' : static_cast<char>(random() % 256);
+    expected += random() % 20 == 0 ? '\n' : static_cast<char>(random() % 256);
   }
-  wanted += '\n';
+  expected += '\n';
   std::string got;
   RunSplitter lines = splitter();
   const auto emit = [&](const RunSplitter::Run& run) { got += run.bytes; };
-  for (size_t at = 0; at < wanted.size();) {
-    const size_t size = std::min<size_t>(wanted.size() - at, 1 + random() % 5000);
-    lines.add(frame_of(wanted.substr(at, size)), emit);
+  for (size_t at = 0; at < expected.size();) {
+    const size_t size = std::min<size_t>(expected.size() - at, 1 + random() % 5000);
+    lines.add(frame_of(expected.substr(at, size)), emit);
     at += size;
     if (random() % 10 == 0) lines.flush(false, emit);
   }
-  EXPECT_EQ(got, wanted);
+  EXPECT_EQ(got, expected);
 }
 
 // --- with a pattern

@@ -132,7 +132,7 @@ constexpr size_t kLongestText = 4 << 10;
 /// A task with a longer name has no short form: a few bytes must not stand for many long names.
 constexpr size_t kLongestName = 255;
 
-// What the first byte of a source tells.
+// The flags in the first byte of a source.
 constexpr uint64_t kSameAttempt = 1;
 constexpr uint64_t kHasPending = 2;  ///< `from` is not `at`
 constexpr uint64_t kHasDamage = 4;

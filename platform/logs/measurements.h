@@ -106,7 +106,7 @@ class MetricBook {
 };
 
 // Programs report progress as "epoch=3 epochs=10", "step=200 steps=5000", or "progress=0.4". The
-// first number counts what is done: epoch=3 says that three epochs are complete. Totals are
+// first number counts what is done: epoch=3 means that three epochs are complete. Totals are
 // remembered, so a program may report them once. If a program reports several units, epochs count
 // before steps, and steps before a fraction of 1. Of several ranks the lowest progress counts; of
 // several tasks without ranks, the latest report.

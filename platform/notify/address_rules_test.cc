@@ -122,9 +122,9 @@ TEST(AddressRules, AllowOnlyTheExceptionsOfTheAdmin) {
       {{}, "https://hooks.example.com:80", "1.1.1.1", false},
   };
   for (const auto& [allow, url, address, allowed] : cases) {
-    const std::string said = refusal(allow, url, address);
-    EXPECT_EQ(said.empty(), allowed)
-        << (allow.empty() ? "-" : allow.front()) << " " << url << " " << address << ": " << said;
+    const std::string message = refusal(allow, url, address);
+    EXPECT_EQ(message.empty(), allowed)
+        << (allow.empty() ? "-" : allow.front()) << " " << url << " " << address << ": " << message;
   }
 }
 

@@ -71,7 +71,7 @@ CommandHook::~CommandHook() {
   }
 }
 
-void CommandHook::tell(Event event) {
+void CommandHook::add(Event event) {
   if (!is_set()) return;
   if (waiting_.size() >= kMostWaiting) {
     base::log_error("the queue of the notify command is full; an event is dropped",
@@ -135,8 +135,8 @@ void CommandHook::read_output(Run& run) {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return;
     if (count == 0) return run.readable.reset();
-    const size_t room = kMostOutput - std::min(run.said.size(), kMostOutput);
-    run.said.append(piece.data(), std::min(room, static_cast<size_t>(count)));
+    const size_t room = kMostOutput - std::min(run.printed.size(), kMostOutput);
+    run.printed.append(piece.data(), std::min(room, static_cast<size_t>(count)));
     if (static_cast<size_t>(count) < piece.size()) return;
   }
 }
@@ -150,7 +150,7 @@ void CommandHook::ended(int number) {
   const base::LogFields fields{
       {"event", event_name(run.turn.event.happening, run.turn.event.object)},
       {"job", run.turn.event.job}};
-  if (!run.said.empty()) base::log_info("output of the notify command: " + run.said, fields);
+  if (!run.printed.empty()) base::log_info("output of the notify command: " + run.printed, fields);
   if (run.timed_out) {
     failed(std::move(run.turn),
            "it did not end within " + std::to_string(limits_.timeout.count()) + " ms");

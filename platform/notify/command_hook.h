@@ -46,7 +46,7 @@ class CommandHook {
     std::string job;  ///< the name of the job, the array or the sweep
     std::string payload;
   };
-  void tell(Event event);
+  void add(Event event);
 
   /// Whether no program runs or waits.
   bool is_idle() const { return runs_.empty() && waiting_.empty() && pauses_.empty(); }
@@ -60,7 +60,7 @@ class CommandHook {
     Turn turn;
     base::Child child;
     base::UniqueFd output;
-    std::string said;
+    std::string printed;
     bool timed_out = false;
     base::EventLoop::Interest ended, readable, timer;
   };

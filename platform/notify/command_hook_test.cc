@@ -25,11 +25,11 @@ class Hook : public testing::Test {
   void runs(const std::string& script) {
     hook_.set_command({"/bin/sh", "-c", "cd " + folder_.path().string() + "; " + script});
   }
-  void tell(const std::string& job) {
-    hook_.tell({.happening = Happening::kFailed,
-                .project = "lab",
-                .job = job,
-                .payload = "{\"job\":\"" + job + "\"}"});
+  void add(const std::string& job) {
+    hook_.add({.happening = Happening::kFailed,
+               .project = "lab",
+               .job = job,
+               .payload = "{\"job\":\"" + job + "\"}"});
   }
   /// Runs the loop until each event was reported or abandoned.
   void finish() {
@@ -51,7 +51,7 @@ class Hook : public testing::Test {
 TEST_F(Hook, HasThePayloadOnItsInputAndAFewWordsInItsEnvironment) {
   ::setenv("SECRET_OF_THE_SERVER", "x", 1);
   runs("cat > input; /usr/bin/env | sort > environment");
-  tell("train-7");
+  add("train-7");
   finish();
 
   EXPECT_EQ(text_of("input"), "{\"job\":\"train-7\"}");
@@ -65,7 +65,7 @@ TEST_F(Hook, HasThePayloadOnItsInputAndAFewWordsInItsEnvironment) {
 
 TEST_F(Hook, IsTriedThreeTimes) {
   runs("echo x >> tries; exit 3");
-  tell("one");
+  add("one");
   finish();
 
   EXPECT_EQ(text_of("tries"), "x\nx\nx\n");
@@ -73,7 +73,7 @@ TEST_F(Hook, IsTriedThreeTimes) {
 
 TEST_F(Hook, IsTriedNoMoreOnceItHasSucceeded) {
   runs("echo x >> tries; test $(wc -l < tries) = 2");
-  tell("one");
+  add("one");
   finish();
 
   EXPECT_EQ(text_of("tries"), "x\nx\n");
@@ -83,7 +83,7 @@ TEST_F(Hook, RunsAtMostFourAtOnceAndAllOfThemInTheEnd) {
   // Each run writes how many runs have a file in the folder at the same time.
   runs("mkdir -p in; touch in/$MUSTER_JOB; ls in | wc -l > seen.$MUSTER_JOB; rm in/$MUSTER_JOB");
   constexpr int kJobs = 12;
-  for (int i = 0; i < kJobs; ++i) tell("j" + std::to_string(i));
+  for (int i = 0; i < kJobs; ++i) add("j" + std::to_string(i));
   finish();
 
   for (int i = 0; i < kJobs; ++i) {
@@ -102,20 +102,20 @@ TEST_F(Hook, ThatDoesNotExistIsReportedEachTimeThatItIsSetAndAbandoned) {
               std::string::npos)
         << reload;
   }
-  tell("one");
+  add("one");
   finish();
   EXPECT_TRUE(hook_.is_idle());
 }
 
 TEST_F(Hook, DoesNothingWithoutACommand) {
-  tell("one");
+  add("one");
   EXPECT_TRUE(hook_.is_idle());
 }
 
 // The process that it leaves behind keeps the pipe of the output open.
 TEST_F(Hook, DoesNotBlockTheServerWithOutputThatFillsTheBufferExactly) {
   runs("sleep 1000 & head -c 4096 /dev/zero | tr '\\0' x; echo x >> tries");
-  tell("one");
+  add("one");
   finish();
 
   EXPECT_EQ(text_of("tries"), "x\n");
@@ -129,7 +129,7 @@ class ImpatientHook : public Hook {
 
 TEST_F(ImpatientHook, KillsACommandThatTakesTooLongWithItsChildren) {
   runs("echo $$ >> pids; sleep 1000 & echo $! >> pids; wait");
-  tell("one");
+  add("one");
   finish();
 
   // Only processes that had started wrote their number: on a slow machine the run may end earlier.
@@ -149,7 +149,7 @@ TEST(HookOfALeavingServer, KillsRunningCommands) {
   {
     CommandHook hook(loop);
     hook.set_command({"/bin/sh", "-c", "sleep 1000"});
-    hook.tell({.payload = "{}"});
+    hook.add({.payload = "{}"});
     EXPECT_FALSE(hook.is_idle());
   }  // returns at once: every process has ended
 }

@@ -119,6 +119,7 @@ std::string Notifications::payload_for_hook(const job::ObjectEnd& end) {
 }
 
 void Notifications::take(std::vector<Delivery> deliveries) {
+  const base::Time now = parts_.clock.now();
   std::set<std::string> projects;
   for (Delivery& each : deliveries) {
     if (!subscribers_.contains(each.subscription)) continue;
@@ -127,7 +128,7 @@ void Notifications::take(std::vector<Delivery> deliveries) {
   }
   if (projects.empty()) return;
   for (const std::string& project : projects) send_due(project);
-  after_look();
+  after_look(now);
 }
 
 // --- projects
@@ -195,23 +196,27 @@ using base::ErrorCode;
 // --- sending
 
 void Notifications::look() {
+  timer_.reset();  // the timer's work is done here, for all projects
+  const base::Time now = parts_.clock.now();
   std::set<std::string> projects;
-  for (const std::string& id : deliveries_.with_due(std::max(parts_.clock.now(), last_time_))) {
+  for (const std::string& id : deliveries_.with_due(std::max(now, last_time_))) {
     const auto found = subscribers_.find(id);
     if (found != subscribers_.end()) projects.insert(found->second.subscription.project);
   }
   for (const std::string& project : projects) send_due(project);
-  after_look();
+  after_look(now);
 }
 
 void Notifications::look_at(const std::string& project) {
+  const base::Time now = parts_.clock.now();
   send_due(project);
-  after_look();
+  after_look(now);
 }
 
-void Notifications::after_look() {
-  if (deliveries_.forget_dead(parts_.clock.now() - kDeadAreKept, kMostDead)) keep_soon();
-  wake_in_time();
+/// `now`: read before the due deliveries were sent, so that none becomes due unnoticed in between.
+void Notifications::after_look(base::Time now) {
+  if (deliveries_.forget_dead(now - kDeadAreKept, kMostDead)) keep_soon();
+  wake_in_time(now);
 }
 
 /// The subscriptions of a project take turns: the one that was sent to least recently comes first.
@@ -363,15 +368,22 @@ std::optional<base::Time> Notifications::next_due() const {
   return deliveries_.next_due(parts_.clock.now());
 }
 
-/// A due delivery that was not sent waits for another request of its project, whose end calls
-/// look_at().
-void Notifications::wake_in_time() {
+/// Sets the timer for the next delivery that is not due yet. A delivery that is due and was not sent
+/// waits for another request of its project, whose end calls look_at(). If the timer has expired,
+/// and the loop has not called look() yet, look() is posted: other projects depend on it.
+void Notifications::wake_in_time(base::Time now) {
+  if (timer_ && wake_at_ <= now) {
+    parts_.loop.post([this, alive = std::weak_ptr<bool>(alive_)] {
+      if (!alive.expired()) look();
+    });
+  }
   timer_.reset();
-  const auto next = next_due();
+  const auto next = deliveries_.next_due(now);
   if (!next && !deliveries_.has_dead()) return;
-  const std::chrono::nanoseconds longest = kLongestSleep;
-  const auto pause = next ? *next - parts_.clock.now() : longest;
-  timer_ = parts_.loop.after(std::min(pause, longest), [this] { look(); });
+  std::chrono::nanoseconds pause = kLongestSleep;
+  if (next) pause = std::min<std::chrono::nanoseconds>(pause, *next - now);
+  wake_at_ = now + pause;
+  timer_ = parts_.loop.after(pause, [this] { look(); });
 }
 
 // --- dead letters
@@ -393,7 +405,6 @@ Error no_room_for_another_try(const std::string& id) {
 Result<int> Notifications::retry(const std::string& project, const std::vector<std::string>& ids,
                                  const access::Actor& by) {
   NotificationChanges changes;
-  const base::Time now = unique_time();
   std::set<std::string_view> missing(ids.begin(), ids.end());
   DraftCounts revived;
   bool is_full = false;
@@ -417,8 +428,8 @@ Result<int> Notifications::retry(const std::string& project, const std::vector<s
     }
     ++of_subscription;
     Delivery again = letter;
-    again.created = now;
-    again.next = now;
+    again.created = unique_time();
+    again.next = again.created;
     again.attempts = 0;
     again.dead.reset();
     changes.deliveries.push_back(std::move(again));

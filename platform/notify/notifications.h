@@ -149,7 +149,7 @@ class Notifications {
   Subscriber* pinged(const std::string& project, const std::string& id);
 
   void look_at(const std::string& project);
-  void after_look();
+  void after_look(base::Time now);
   void send_due(const std::string& project);
   void send_next(Subscriber& subscriber);
   size_t failed_under_way(const std::string& project);
@@ -161,7 +161,7 @@ class Notifications {
                       const DeliveryOutcome& outcome);
   void receiver_is_gone(Subscriber& subscriber);
   void bury(const std::string& id, const std::string& fault);
-  void wake_in_time();
+  void wake_in_time(base::Time now);
 
   // Results of deliveries are stored soon; a failed commit is tried again.
   void keep_soon();
@@ -186,6 +186,7 @@ class Notifications {
   bool is_keep_posted_ = false;
   base::EventLoop::Interest keep_again_;
   base::EventLoop::Interest timer_;
+  base::Time wake_at_{};    ///< when timer_ expires
   base::Time last_time_{};  ///< that unique_time() returned
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

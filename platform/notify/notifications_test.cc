@@ -383,6 +383,42 @@ TEST_F(Post, RevivesOnlyAsManyDeadLettersAsFitIntoTheQueue) {
   EXPECT_EQ(notifications_->waiting(), Notifications::kMostWaiting + 1);
 }
 
+TEST_F(Post, AllDeadLettersAreTriedAgainTheOldestFirst) {
+  subscribe("hooks.example.com");
+  std::vector<std::string> ids;
+  for (int i = 0; i < 20; ++i) {
+    happens(job_named("one"));
+    ids.push_back(sent_.front().id());
+    answer(400);
+  }
+  ASSERT_EQ(*notifications_->retry("lab", {}, kAda), 20);
+
+  std::vector<std::string> order;
+  while (!sent_.empty()) {
+    order.push_back(sent_.front().id());
+    answer(200);
+  }
+
+  EXPECT_EQ(order, ids);
+}
+
+/// The loop was busy when the timer of the first project expired.
+TEST_F(Post, RetryOfAnotherProjectIsNotLostWhenItsTimerHasExpired) {
+  subscribe("a.example.com", "other");
+  subscribe("b.example.com");
+  happens(job_named("one", "other"));
+  answer(503);
+  ASSERT_TRUE(sent_.empty());
+  clock_.advance(*notifications_->next_due() - clock_.now());
+
+  happens(job_named("one"));
+  for (int round = 0; round < 1000 && sent_.size() < 2; ++round) settle();
+
+  ASSERT_EQ(sent_.size(), 2U);
+  EXPECT_EQ(sent_[0].host(), "b.example.com");
+  EXPECT_EQ(sent_[1].host(), "a.example.com");
+}
+
 /// The quick receiver is subscribed before, between or after the slow ones, so that its id comes
 /// first, last or in the middle.
 TEST_F(Post, SlowReceiversOfAProjectLeaveTurnsToOthers) {
@@ -740,16 +776,16 @@ TEST_F(Post, RecordsChangesInTheAuditLog) {
 
 TEST_F(Post, PingsOneAtATime) {
   const std::string id = subscribe("hooks.example.com");
-  std::vector<std::string> said;
+  std::vector<std::string> outcomes;
   const auto note = [&](const Result<DeliveryOutcome>& outcome) {
-    said.push_back(outcome ? std::to_string(outcome->status) : outcome.error().what);
+    outcomes.push_back(outcome ? std::to_string(outcome->status) : outcome.error().what);
   };
   notifications_->test("lab", id, kAda, note);
   notifications_->test("lab", id, kAda, note);
   EXPECT_EQ(sent_.front().errand.headers.at("muster-event"), "ping");
   answer(500);
 
-  EXPECT_EQ(said, (Texts{"a test of this subscription is already running", "500"}));
+  EXPECT_EQ(outcomes, (Texts{"a test of this subscription is already running", "500"}));
   EXPECT_TRUE(dead().empty());  // a ping is not tried again
 }
 

@@ -32,19 +32,19 @@ job::Job failed_job() {
 }
 
 TEST(Payload, NamesTheJobAndTheEvent) {
-  const json told =
+  const json payload =
       json::parse(payload_of(failed_job(), Happening::kFailed, "d1", kTime, PayloadLines::kNone));
 
-  EXPECT_EQ(told["id"], "d1");
-  EXPECT_EQ(told["event"], "job.failed");
-  EXPECT_EQ(told["time"], "2023-11-14T22:13:20.123Z");
-  EXPECT_EQ(told["project"], "lab");
-  EXPECT_EQ(told["job"]["name"], "train-7");
-  EXPECT_EQ(told["job"]["phase"], "Failed");
-  EXPECT_EQ(told["job"]["exit_code"], 3);
-  EXPECT_EQ(told["failure"]["task"], "worker-1");
-  EXPECT_EQ(told["failure"]["rank"], 4);
-  EXPECT_EQ(told["failure"]["cause"], "worker-1 ended with exit code 3");
+  EXPECT_EQ(payload["id"], "d1");
+  EXPECT_EQ(payload["event"], "job.failed");
+  EXPECT_EQ(payload["time"], "2023-11-14T22:13:20.123Z");
+  EXPECT_EQ(payload["project"], "lab");
+  EXPECT_EQ(payload["job"]["name"], "train-7");
+  EXPECT_EQ(payload["job"]["phase"], "Failed");
+  EXPECT_EQ(payload["job"]["exit_code"], 3);
+  EXPECT_EQ(payload["failure"]["task"], "worker-1");
+  EXPECT_EQ(payload["failure"]["rank"], 4);
+  EXPECT_EQ(payload["failure"]["cause"], "worker-1 ended with exit code 3");
 }
 
 TEST(Payload, HoldsNeitherCommandNorEnvironmentNorLines) {
@@ -54,42 +54,42 @@ TEST(Payload, HoldsNeitherCommandNorEnvironmentNorLines) {
   EXPECT_EQ(text.find("confidential"), std::string::npos) << text;
 }
 
-TEST(Payload, HoldsTheLinesOfAFailureWhereTheyAreWanted) {
-  const json told = json::parse(
+TEST(Payload, HoldsTheLinesOfAFailureWhereTheyAreRequested) {
+  const json payload = json::parse(
       payload_of(failed_job(), Happening::kFailed, "d1", kTime, PayloadLines::kOfFailure));
 
-  EXPECT_EQ(told["failure"]["last_lines"], (json{"confidential line", "\xEF\xBF\xBD"}));
+  EXPECT_EQ(payload["failure"]["last_lines"], (json{"confidential line", "\xEF\xBF\xBD"}));
 }
 
 TEST(Payload, HoldsNoFailureOfAJobThatHasNotFailed) {
   job::Job job = failed_job();
   job.phase = job::Phase::kRunning;
-  const json told =
+  const json payload =
       json::parse(payload_of(job, Happening::kStarted, "d1", kTime, PayloadLines::kNone));
 
-  EXPECT_FALSE(told.contains("failure"));
-  EXPECT_EQ(told["event"], "job.started");
+  EXPECT_FALSE(payload.contains("failure"));
+  EXPECT_EQ(payload["event"], "job.started");
 }
 
 TEST(Payload, OfAStartDescribesARunningJobEvenIfTheJobHasEnded) {
   job::Job job = failed_job();
   job.started = kTime;
   job.ended = kTime;
-  const json told =
+  const json payload =
       json::parse(payload_of(job, Happening::kStarted, "d1", kTime, PayloadLines::kNone));
 
-  EXPECT_EQ(told["job"]["phase"], "Running");
-  EXPECT_TRUE(told["job"]["exit_code"].is_null());
-  EXPECT_TRUE(told["job"]["ended"].is_null());
-  EXPECT_EQ(told["job"]["reason"], "");
+  EXPECT_EQ(payload["job"]["phase"], "Running");
+  EXPECT_TRUE(payload["job"]["exit_code"].is_null());
+  EXPECT_TRUE(payload["job"]["ended"].is_null());
+  EXPECT_EQ(payload["job"]["reason"], "");
 }
 
 TEST(Payload, OfAPingHasNoJob) {
-  const json told = json::parse(ping_payload("lab", "d1", kTime));
+  const json payload = json::parse(ping_payload("lab", "d1", kTime));
 
-  EXPECT_EQ(told["event"], "ping");
-  EXPECT_EQ(told["project"], "lab");
-  EXPECT_FALSE(told.contains("job"));
+  EXPECT_EQ(payload["event"], "ping");
+  EXPECT_EQ(payload["project"], "lab");
+  EXPECT_FALSE(payload.contains("job"));
 }
 
 }  // namespace
@@ -105,44 +105,52 @@ ObservedState was(Phase phase, std::optional<int> started = std::nullopt) {
 }
 
 /// The events between the state `before` and a job in `phase`.
-Happenings told(const ObservedState& before, Phase phase,
-                std::optional<int> started = std::nullopt) {
+Happenings happenings_after(const ObservedState& before, Phase phase,
+                            std::optional<int> started = std::nullopt) {
   job::Job job{.phase = phase};
   if (started) job.started = at_second(*started);
   return happenings_between(before, job);
 }
 
 TEST(Happenings, AreTheChangesOfAPhase) {
-  EXPECT_EQ(told(was(Phase::kQueued), Phase::kStarting), Happenings{});
-  EXPECT_EQ(told(was(Phase::kStarting), Phase::kRunning, 1), Happenings{Happening::kStarted});
-  EXPECT_EQ(told(was(Phase::kRunning, 1), Phase::kRunning, 1), Happenings{});
-  EXPECT_EQ(told(was(Phase::kRunning, 1), Phase::kSucceeded, 1), Happenings{Happening::kSucceeded});
-  EXPECT_EQ(told(was(Phase::kRunning, 1), Phase::kFailed, 1), Happenings{Happening::kFailed});
-  EXPECT_EQ(told(was(Phase::kRunning, 1), Phase::kStopped, 1), Happenings{Happening::kStopped});
+  EXPECT_EQ(happenings_after(was(Phase::kQueued), Phase::kStarting), Happenings{});
+  EXPECT_EQ(happenings_after(was(Phase::kStarting), Phase::kRunning, 1),
+            Happenings{Happening::kStarted});
+  EXPECT_EQ(happenings_after(was(Phase::kRunning, 1), Phase::kRunning, 1), Happenings{});
+  EXPECT_EQ(happenings_after(was(Phase::kRunning, 1), Phase::kSucceeded, 1),
+            Happenings{Happening::kSucceeded});
+  EXPECT_EQ(happenings_after(was(Phase::kRunning, 1), Phase::kFailed, 1),
+            Happenings{Happening::kFailed});
+  EXPECT_EQ(happenings_after(was(Phase::kRunning, 1), Phase::kStopped, 1),
+            Happenings{Happening::kStopped});
 }
 
 TEST(Happenings, OfAJobThatNeverRanAreItsEndAlone) {
-  EXPECT_EQ(told(was(Phase::kQueued), Phase::kStopped), Happenings{Happening::kStopped});
-  EXPECT_EQ(told(was(Phase::kStarting), Phase::kFailed), Happenings{Happening::kFailed});
-  EXPECT_EQ(told(was(Phase::kStarting), Phase::kQueued), Happenings{});
+  EXPECT_EQ(happenings_after(was(Phase::kQueued), Phase::kStopped),
+            Happenings{Happening::kStopped});
+  EXPECT_EQ(happenings_after(was(Phase::kStarting), Phase::kFailed),
+            Happenings{Happening::kFailed});
+  EXPECT_EQ(happenings_after(was(Phase::kStarting), Phase::kQueued), Happenings{});
 }
 
 TEST(Happenings, OfOneCommitAreReportedInOrder) {
-  EXPECT_EQ(told(was(Phase::kQueued), Phase::kSucceeded, 1),
+  EXPECT_EQ(happenings_after(was(Phase::kQueued), Phase::kSucceeded, 1),
             (Happenings{Happening::kStarted, Happening::kSucceeded}));
-  EXPECT_EQ(told(was(Phase::kRunning, 1), Phase::kFailed, 2),
+  EXPECT_EQ(happenings_after(was(Phase::kRunning, 1), Phase::kFailed, 2),
             (Happenings{Happening::kRequeued, Happening::kStarted, Happening::kFailed}));
 }
 
 TEST(Happenings, ReportThatARunningJobWaitsAgain) {
-  EXPECT_EQ(told(was(Phase::kRunning, 1), Phase::kQueued), Happenings{Happening::kRequeued});
-  EXPECT_EQ(told(was(Phase::kRunning, 1), Phase::kStarting), Happenings{Happening::kRequeued});
-  EXPECT_EQ(told(was(Phase::kRunning, 1), Phase::kRunning, 2),
+  EXPECT_EQ(happenings_after(was(Phase::kRunning, 1), Phase::kQueued),
+            Happenings{Happening::kRequeued});
+  EXPECT_EQ(happenings_after(was(Phase::kRunning, 1), Phase::kStarting),
+            Happenings{Happening::kRequeued});
+  EXPECT_EQ(happenings_after(was(Phase::kRunning, 1), Phase::kRunning, 2),
             (Happenings{Happening::kRequeued, Happening::kStarted}));
 }
 
 TEST(Happenings, AreNotReportedAfterAJobHasEnded) {
-  EXPECT_EQ(told(was(Phase::kFailed, 1), Phase::kFailed, 1), Happenings{});
+  EXPECT_EQ(happenings_after(was(Phase::kFailed, 1), Phase::kFailed, 1), Happenings{});
 }
 
 }  // namespace

@@ -82,9 +82,9 @@ Subscription subscription_of(const SubscriptionRequest& request, const access::A
                             .created = created,
                             .created_by = by.user};
   for (const Happening happening : job::all_happenings()) {
-    const bool wanted =
+    const bool is_requested =
         std::find(request.on.begin(), request.on.end(), happening) != request.on.end();
-    if (wanted) subscription.on.push_back(happening);
+    if (is_requested) subscription.on.push_back(happening);
   }
   return subscription;
 }

@@ -1,4 +1,4 @@
-// The fields in which two records of one type differ, as a reader of job files knows them.
+// The fields in which two records of one type differ, by the names of job files.
 //
 // Follows the table of the type, so a new field needs nothing here. A field that one of two records
 // leaves at its default has the default's value.

@@ -87,9 +87,9 @@ std::optional<int64_t> thousandths_of(double number) {
 /// write it. Above 2^53, a double does not distinguish integers.
 bool is_whole(const Value& value) {
   if (!value.is_real()) return value.is_number();
-  constexpr double kTellsApart = 9007199254740992.0;
+  constexpr double kLastDistinctInteger = 9007199254740992.0;
   const double number = value.real();
-  return std::trunc(number) == number && std::abs(number) <= kTellsApart;
+  return std::trunc(number) == number && std::abs(number) <= kLastDistinctInteger;
 }
 
 std::optional<int64_t> typed_integer(const Input& input, int64_t low, int64_t high) {

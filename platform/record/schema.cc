@@ -49,7 +49,7 @@ void add_flag(const Row& row, Schema& schema) {
 
 bool is_always_there(const Table& table, const Row& row) {
   if (row.notes.need != Need::kOptional) return true;
-  return table.is_answer() && row.notes.told == Told::kAlways;
+  return table.is_answer() && row.notes.sent == Sent::kAlways;
 }
 
 Schema schema_of_row(const Table& table, const Row& row, Schemas& schemas) {

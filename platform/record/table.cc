@@ -63,16 +63,16 @@ bool Table::is_default(const Row& row, const void* record) const {
 bool Table::is_left_out(const Row& row, const void* value, Form form) const {
   if (!row.type->is_absent(value)) return false;
   if (form == Form::kStore) return row.type->is_absent(row.member_of(defaults_));
-  return row.notes.null == nullptr || row.notes.told != Told::kAlways;
+  return row.notes.null == nullptr || row.notes.sent != Sent::kAlways;
 }
 
 void Table::write(JsonWriter& json, const void* record, Form form) const {
   json.open('{');
   for (const Row& row : rows_) {
     const void* value = row.member_of(record);
-    const bool is_told = form == Form::kWire && row.notes.told == Told::kAlways;
+    const bool is_sent_always = form == Form::kWire && row.notes.sent == Sent::kAlways;
     // First, because nearly all values are defaults.
-    if (!is_told && row.notes.need == Need::kOptional && is_default(row, record)) continue;
+    if (!is_sent_always && row.notes.need == Need::kOptional && is_default(row, record)) continue;
     if (!row.is_in(form) || is_left_out(row, value, form)) continue;
     json.key(row.name_in(form));
     row.type->write(json, value, form);

@@ -42,7 +42,7 @@ enum class Need {
 };
 
 /// When a field is sent.
-enum class Told {
+enum class Sent {
   kIfSet,   ///< where it differs from its default
   kAlways,  ///< an empty optional is left out, or is null where Notes::null gives null a meaning
 };
@@ -57,7 +57,7 @@ enum class Unknown {
 enum class Kept {
   kEverywhere,
   kStoreOnly,  ///< never sent: a key, a hash
-  kToldOnly,   ///< computed when it is sent, and not stored
+  kSentOnly,   ///< computed when it is sent, and not stored
 };
 
 /// How a shell completes the value of a flag.
@@ -89,7 +89,7 @@ using Normalise = void (*)(void* member);
 struct Notes {
   const char* help = "";  ///< one phrase, for OpenAPI and for a flag without its own help
   Need need = Need::kOptional;
-  Told told = Told::kIfSet;
+  Sent sent = Sent::kIfSet;
   std::optional<int64_t> least = {};  ///< of numbers, in the wire form
   std::optional<int64_t> most = {};
   size_t max_length = 0;          ///< of texts; 0: no limit
@@ -121,7 +121,7 @@ struct Row {
 
   const std::string& name_in(Form form) const { return form == Form::kHuman ? name : wire_name; }
   bool is_in(Form form) const {
-    return notes.kept != (form == Form::kStore ? Kept::kToldOnly : Kept::kStoreOnly);
+    return notes.kept != (form == Form::kStore ? Kept::kSentOnly : Kept::kStoreOnly);
   }
   const void* member_of(const void* record) const {
     return member(lent == nullptr ? record : lent(record));

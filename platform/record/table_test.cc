@@ -62,7 +62,7 @@ const Table& table_of(const Cart*) {
       "Cart",
       {field<&Cart::name>("name", {.need = Need::kRequired}),
        field<&Cart::seats>("seats", {.help = "How many sit in it.",
-                                     .told = Told::kAlways,
+                                     .sent = Sent::kAlways,
                                      .least = 0,
                                      .most = 9,
                                      .flag = {.name = "--seats", .value = "N"}}),
@@ -177,9 +177,9 @@ TEST(Table, WritesTheHumanFormThatReadsBack) {
 TEST(Table, ReadsBackUnchanged) {
   const auto read_back = from_json<Cart>(to_json(full_cart()), "cart");
   ASSERT_TRUE(read_back) << read_back.error().to_string();
-  Cart told = full_cart();
-  told.key.clear();
-  EXPECT_EQ(*read_back, told);
+  Cart expected = full_cart();
+  expected.key.clear();
+  EXPECT_EQ(*read_back, expected);
 }
 
 TEST(Table, StoreHasStoreOnlyFieldsAndNoSendOnlyFields) {

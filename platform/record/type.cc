@@ -369,9 +369,9 @@ std::shared_ptr<const Type> shared(Arguments... arguments) {
 }
 
 /// The number of a word; nullptr: the word is unknown.
-const int* number_in(const std::vector<Named<int>>& words, std::string_view wanted) {
+const int* number_in(const std::vector<Named<int>>& words, std::string_view text) {
   for (const auto& [number, word] : words) {
-    if (word == wanted) return &number;
+    if (word == text) return &number;
   }
   return nullptr;
 }
@@ -432,8 +432,8 @@ Row row_of(const char* name, const Notes& notes, std::shared_ptr<const Type> typ
 
 Row row_of_record(const char* name, const Notes& notes, std::shared_ptr<const Type> type) {
   Row row = row_of(name, notes, std::move(type), [](const void* record) { return record; });
-  row.notes.kept = Kept::kToldOnly;
-  row.notes.told = Told::kAlways;
+  row.notes.kept = Kept::kSentOnly;
+  row.notes.sent = Sent::kAlways;
   return row;
 }
 

@@ -30,9 +30,9 @@ std::string_view name_in(const Words<E>& words, E value) {
 }
 
 template <class E>
-std::optional<E> value_in(const Words<E>& words, std::string_view wanted) {
+std::optional<E> value_in(const Words<E>& words, std::string_view word) {
   for (const auto& [value, name] : words.values) {
-    if (name == wanted) return value;
+    if (name == word) return value;
   }
   return std::nullopt;
 }

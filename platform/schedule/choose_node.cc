@@ -14,8 +14,8 @@ bool among(const std::vector<std::string>& names, const std::string& name) {
 
 using Labels = std::map<std::string, std::string>;
 
-bool includes(const Labels& all, const Labels& wanted) {
-  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& label) {
+bool includes(const Labels& all, const Labels& required) {
+  return std::all_of(required.begin(), required.end(), [&](const auto& label) {
     const auto found = all.find(label.first);
     return found != all.end() && found->second == label.second;
   });
@@ -48,8 +48,7 @@ class Choice {
         eligible_(eligible),
         needs_(needs),
         packing_(packing) {
-    if (packing_ == Packing::kFragmentation && fragmentation_.knows_nothing())
-      packing_ = Packing::kPack;
+    if (packing_ == Packing::kFragmentation && fragmentation_.is_empty()) packing_ = Packing::kPack;
     if (packing_ == Packing::kFragmentation) claim_number_ = index_.number_of(needs.claim);
   }
 
@@ -228,7 +227,7 @@ Eligible eligible_for(const NodeTable& table, const Gang& gang, const std::vecto
   Eligible eligible{.closed = closed, .table = &table};
   Labels of_kinds;
   for (const auto& label : gang.node_labels)
-    (table.tells_apart(label.first) ? of_kinds : eligible.labels).insert(label);
+    (table.distinguishes(label.first) ? of_kinds : eligible.labels).insert(label);
   eligible.kinds.reserve(table.kinds().size());
   for (const auto& [kind, open, cordoned] : table.kinds())
     eligible.kinds.push_back((gang.gpu_models.empty() || among(gang.gpu_models, kind.gpu_model)) &&

@@ -72,7 +72,7 @@ GangState& Cluster::enter_gang(Gang gang) {
 
 void Cluster::set_pools(GangState& gang, std::vector<std::string> names) {
   if (names == gang.gang.pools) return;
-  gang.told.reset();
+  gang.reported_reason.reset();
   const uint64_t shape = gang.shape;
   gang.gang.pools = std::move(names);
   gang.shape = shapes.take(gang.gang);
@@ -271,15 +271,15 @@ void set_cluster_node(Cluster& cluster, const Node& node) {
   const auto moving = cluster.moving.find(node.name);
   if (moving != cluster.moving.end() && moving->second == node) return;
   const bool was_moving = cluster.moving.erase(node.name) > 0;
-  Pool& wanted = cluster.pool_of(node.pool);
+  Pool& target = cluster.pool_of(node.pool);
   const auto now = cluster.pool_of_node.find(node.name);
-  if (!was_moving && now != cluster.pool_of_node.end() && now->second == &wanted) {
+  if (!was_moving && now != cluster.pool_of_node.end() && now->second == &target) {
     // A cluster reports all its nodes when one of them has changed.
-    const std::optional<NodeIndex> known = wanted.nodes.find(node.name);
-    if (known && wanted.nodes.node(*known) == node) return;
+    const std::optional<NodeIndex> known = target.nodes.find(node.name);
+    if (known && target.nodes.node(*known) == node) return;
   }
-  if (now == cluster.pool_of_node.end() || now->second == &wanted) {
-    set_in_pool(cluster, wanted, node);
+  if (now == cluster.pool_of_node.end() || now->second == &target) {
+    set_in_pool(cluster, target, node);
     return;
   }
   Pool& leaving = *now->second;

@@ -26,7 +26,7 @@ void start(Cycle& cycle, GangState& gang, Pool& pool, const std::vector<int>& ta
     start.places.push_back(pool.nodes.place_of(bookings[i]));
   }
   if (!gang.started) gang.started = cycle.now;
-  gang.told.reset();
+  gang.reported_reason.reset();
   for (const PoolEntry& entry : gang.entries) drop_reservation(*entry.pool, gang);
   refresh(gang);
 }
@@ -47,7 +47,7 @@ void set_verdict(Pool& pool, WaitClass& waiting, Constraint constraint) {
   if (waiting.constraint == constraint) return;
   waiting.constraint = constraint;
   waiting.changed = true;
-  pool.tell_later(waiting);
+  pool.explain_later(waiting);
   if (!waits_for_room(waiting)) pool.doubt(waiting);
 }
 
@@ -128,7 +128,7 @@ class Allocation {
   void run() {
     for (auto& [key, ask] : pool_.asks) ask.in_order.clear();
     if (!needs_serve_order()) probe_asks();
-    tell_fresh_that_they_fail();
+    refuse_fresh_classes();
     hold_room_for_new_heads();
     enter_all_that_may_start();
     const bool strict = cycle_.options.policy == Policy::kFifo;
@@ -153,7 +153,7 @@ class Allocation {
     return !ask.shortage || ask.only_reserved || stands_for_its_project;
   }
 
-  void tell_fresh_that_they_fail() {
+  void refuse_fresh_classes() {
     for (WaitClass* const waiting : pool_.unsure) {
       const bool is_fresh = !waiting->waiters.empty() && waiting->constraint == Constraint::kNone;
       if (is_fresh && !may_be_granted(*waiting->ask)) refuse_room(*waiting);
@@ -389,18 +389,18 @@ class Allocation {
     waiting.ask->only_reserved = placed.only_reserved;
     waiting.held_by = placed.held_by;
     const bool none_is_open = placed.shortage && placed.shortage->nodes == 0;
-    const bool may_fit_now = waiting.ask->told_never && !never_verdict(pool_, gang);
-    if (may_fit_now) waiting.ask->told_never = false;
+    const bool may_fit_now = waiting.ask->reported_never && !never_verdict(pool_, gang);
+    if (may_fit_now) waiting.ask->reported_never = false;
     if (std::exchange(waiting.ask->none_is_open, none_is_open) != none_is_open || may_fit_now) {
-      tell_anew(*waiting.ask);
+      explain_again(*waiting.ask);
     }
     return placed;
   }
 
-  void tell_anew(SharedRequest& ask) {
+  void explain_again(SharedRequest& ask) {
     for (WaitClass* const waiting : ask.classes) {
       waiting->changed = true;
-      pool_.tell_later(*waiting);
+      pool_.explain_later(*waiting);
     }
   }
 

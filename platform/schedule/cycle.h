@@ -50,7 +50,7 @@ void preempt(Cycle& cycle, Pool& pool);
 /// Evicts gangs that have run below their minimum for too long.
 void evict_stale(Cycle& cycle, Pool& pool);
 /// Reports to each waiting gang why it waits, if the reason changed.
-void tell_waits(Cycle& cycle, Pool& pool);
+void report_waits(Cycle& cycle, Pool& pool);
 
 /// Starts `tasks` of the gang on `bookings`. REQUIRES: the nodes' books hold these bookings.
 void start(Cycle& cycle, GangState& gang, Pool& pool, const std::vector<int>& tasks,

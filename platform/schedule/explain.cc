@@ -60,7 +60,7 @@ WaitVerdict verdict_of(const Pool& pool, const WaitClass& waiting, const GangSta
     case Constraint::kTopology:
       if (!waiting.ask->shortage) break;
       if (auto never = never_verdict(pool, gang)) {
-        waiting.ask->told_never = true;
+        waiting.ask->reported_never = true;
         return *std::move(never);
       }
       return shortage_verdict(gang.gang, pool.name, *waiting.ask->shortage, true);
@@ -424,7 +424,7 @@ namespace {
 
 // The number of gangs at the front of a class that get the new reason when its constraint changes.
 // Other gangs get it when they come to the front; explain() returns the present reason of any gang.
-constexpr int kMostToldAnew = 8;
+constexpr int kMostReportedAgain = 8;
 
 using SharedVerdict = std::shared_ptr<const WaitVerdict>;
 
@@ -436,17 +436,17 @@ bool waits_at_open_nodes(const GangState& gang, const Pool& pool) {
   });
 }
 
-void tell(Cycle& cycle, const Pool& pool, GangState& gang, const SharedVerdict& verdict) {
-  const ToldReason reason{.constraint = verdict->constraint,
-                          .none_is_open = has_no_open_node(*verdict)};
+void report(Cycle& cycle, const Pool& pool, GangState& gang, const SharedVerdict& verdict) {
+  const ReportedReason reason{.constraint = verdict->constraint,
+                              .none_is_open = has_no_open_node(*verdict)};
   if (reason.none_is_open && waits_at_open_nodes(gang, pool)) return;
-  if (gang.told == reason) return;
-  gang.told = reason;
+  if (gang.reported_reason == reason) return;
+  gang.reported_reason = reason;
   cycle.plan.waits.push_back({gang.gang.id, verdict});
 }
 
-void tell_alone(Cycle& cycle, const Pool& pool, GangState& gang, WaitVerdict verdict) {
-  tell(cycle, pool, gang, std::make_shared<const WaitVerdict>(std::move(verdict)));
+void report_one(Cycle& cycle, const Pool& pool, GangState& gang, WaitVerdict verdict) {
+  report(cycle, pool, gang, std::make_shared<const WaitVerdict>(std::move(verdict)));
 }
 
 /// Without the name of any gang of the class.
@@ -456,26 +456,26 @@ SharedVerdict shared_verdict(const Pool& pool, const WaitClass& waiting) {
   return std::make_shared<const WaitVerdict>(std::move(verdict));
 }
 
-void tell_class(Cycle& cycle, const Pool& pool, WaitClass& waiting) {
+void report_class(Cycle& cycle, const Pool& pool, WaitClass& waiting) {
   const SharedVerdict verdict = shared_verdict(pool, waiting);
-  for (GangState* const gang : waiting.unexplained) tell(cycle, pool, *gang, verdict);
+  for (GangState* const gang : waiting.unexplained) report(cycle, pool, *gang, verdict);
   waiting.unexplained.clear();
   if (!waiting.changed) return;
-  int left = kMostToldAnew;
+  int left = kMostReportedAgain;
   for (GangState* const gang : waiting.waiters) {
     if (left-- == 0) break;
-    tell(cycle, pool, *gang, verdict);
+    report(cycle, pool, *gang, verdict);
   }
   waiting.changed = false;
 }
 
 }  // namespace
 
-void tell_waits(Cycle& cycle, Pool& pool) {
+void report_waits(Cycle& cycle, Pool& pool) {
   for (GangState* const gang : pool.promised)
-    tell_alone(cycle, pool, *gang, promise_verdict(*gang));
+    report_one(cycle, pool, *gang, promise_verdict(*gang));
   for (GangState* const gang : pool.homeless)
-    tell_alone(cycle, pool, *gang, project_verdict(pool, *gang));
+    report_one(cycle, pool, *gang, project_verdict(pool, *gang));
   std::sort(pool.to_explain.begin(), pool.to_explain.end(),
             [](const WaitClass* left, const WaitClass* right) {
               return std::tie(left->leaf, left->key) < std::tie(right->leaf, right->key);
@@ -483,7 +483,7 @@ void tell_waits(Cycle& cycle, Pool& pool) {
   std::erase_if(pool.to_explain, [&](WaitClass* waiting) {
     // The gang was not considered in this plan, so it has no reason yet.
     if (!waiting->waiters.empty() && waiting->constraint == Constraint::kNone) return false;
-    if (!waiting->waiters.empty()) tell_class(cycle, pool, *waiting);
+    if (!waiting->waiters.empty()) report_class(cycle, pool, *waiting);
     waiting->needs_explanation = false;
     return true;
   });

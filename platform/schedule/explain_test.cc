@@ -19,17 +19,18 @@ Gang gang(const std::string& name, const std::string& project, Claim claim = {.g
 }
 
 /// The reason why the ledger refuses the additional amounts, in words.
-Told refusal(const Books& books, const Gang& gang, const Amounts& wanted, bool preemptible) {
-  const auto refusal = books.ledger.refuses(books[gang.project], wanted, preemptible);
+WaitReason refusal(const Books& books, const Gang& gang, const Amounts& requested,
+                   bool preemptible) {
+  const auto refusal = books.ledger.refuses(books[gang.project], requested, preemptible);
   EXPECT_TRUE(refusal);
-  return refusal ? told(capacity_verdict(gang, *refusal, books.ledger)) : Told{};
+  return refusal ? wait_reason(capacity_verdict(gang, *refusal, books.ledger)) : WaitReason{};
 }
 
 TEST(CapacityReason, NamesTheProjectItsLimitTheUseAndTheRequest) {
   Books books({.gpus = 8}, {{"team-a", 1, {.limit = 4}}});
   books.runs("team-a", 3, kPreemptible);
 
-  const Told reason = refusal(books, gang("dist", "team-a"), gpus(2), kPreemptible);
+  const WaitReason reason = refusal(books, gang("dist", "team-a"), gpus(2), kPreemptible);
 
   EXPECT_EQ(reason.constraint, Constraint::kLimit);
   EXPECT_EQ(reason.text,
@@ -52,7 +53,7 @@ TEST(CapacityReason, NamesTheLevelAndTheHoldersAtThatLevel) {
   books.runs("d", 2, kNonPreemptible);
   books.runs("e", 0.5, kPreemptible);
 
-  const Told reason = refusal(books, gang("dist", "a"), gpus(1), kPreemptible);
+  const WaitReason reason = refusal(books, gang("dist", "a"), gpus(1), kPreemptible);
 
   EXPECT_EQ(reason.text,
             "'dist' requests 1 GPU, but project org (above a) has a limit of 10 GPUs, with 9.5 "
@@ -68,7 +69,7 @@ TEST(CapacityReason, HasARemedyForAJobThatIsNotPreemptible) {
   books.runs("team-a", 1, kNonPreemptible);
   books.runs("team-a", 4, kPreemptible);
 
-  const Told reason = refusal(books, gang("build", "team-a"), gpus(2), kNonPreemptible);
+  const WaitReason reason = refusal(books, gang("build", "team-a"), gpus(2), kNonPreemptible);
 
   EXPECT_EQ(reason.constraint, Constraint::kQuota);
   EXPECT_EQ(reason.text,
@@ -89,7 +90,7 @@ TEST(CapacityReason, ReportsThatWaitingDoesNotHelpIfTheRequestExceedsTheLimit) {
   const auto refusal = ledger.refuses(0, {0, 0, 24 * kGib}, kPreemptible);
   ASSERT_TRUE(refusal);
 
-  const Told reason = told(capacity_verdict(gang("big", "one"), *refusal, ledger));
+  const WaitReason reason = wait_reason(capacity_verdict(gang("big", "one"), *refusal, ledger));
 
   EXPECT_EQ(reason.text,
             "'big' requests 24 GiB of memory, but project one has a limit of 16 GiB of memory, "
@@ -102,7 +103,7 @@ TEST(CapacityReason, ReportsThatWaitingDoesNotHelpIfTheRequestExceedsTheLimit) {
 TEST(CapacityReason, SurvivesAbsurdRequests) {
   Books books({.gpus = 8}, {{"a", 1, {.limit = 1}}});
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  const Told reason = refusal(books, gang("mad", "a"), {kMost, kMost, kMost}, kPreemptible);
+  const WaitReason reason = refusal(books, gang("mad", "a"), {kMost, kMost, kMost}, kPreemptible);
   EXPECT_EQ(reason.text,
             "'mad' requests unlimited GPUs, but project a has a limit of 1 GPU, with nothing "
             "allocated: unlimited GPUs too many");

@@ -161,13 +161,13 @@ FairShares fair_shares(int64_t total, const std::vector<Claimant>& claimants, in
   Wide rest = total;
   for (size_t i = 0; i < claimants.size(); ++i) {
     const Claimant& claimant = claimants[i];
-    const int64_t wanted = std::max<int64_t>(0, std::min(claimant.request, claimant.limit));
+    const int64_t usable = std::max<int64_t>(0, std::min(claimant.request, claimant.limit));
     const int64_t deserved = claimant.deserved >= kUnlimited ? total : claimant.deserved;
-    const int64_t share = std::clamp<int64_t>(deserved, 0, wanted);
+    const int64_t share = std::clamp<int64_t>(deserved, 0, usable);
     result.share.push_back(share);
     rest -= share;
-    if (share < wanted && claimant.weight > 0) {
-      takers.push_back({.index = i, .claimant = &claimant, .missing = wanted - share});
+    if (share < usable && claimant.weight > 0) {
+      takers.push_back({.index = i, .claimant = &claimant, .missing = usable - share});
     }
   }
 

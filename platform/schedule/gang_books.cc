@@ -177,14 +177,14 @@ void set_charge(Pool& pool, WaitClass& waiting, const Amounts& charge) {
   pool.classes_changed(waiting.leaf);
 }
 
-WaitClass& class_of(const PoolEntry& entry, const GangState& gang, const NextRequest& want) {
+WaitClass& class_of(const PoolEntry& entry, const GangState& gang, const NextRequest& next) {
   Pool& pool = *entry.pool;
   const bool is_apart = depends_on_the_rest(gang) || entry.keeps_charge;
   ClassKey key{
       .priority = gang.gang.priority,
-      .state = want.state,
+      .state = next.state,
       .preemptible = gang.gang.preemptible,
-      .ask = {.shape = gang.shape, .counts = want.counts, .gang = is_apart ? gang.number : 0}};
+      .ask = {.shape = gang.shape, .counts = next.counts, .gang = is_apart ? gang.number : 0}};
   std::unique_ptr<WaitClass>& slot = pool.queue_of(entry.leaf).classes[key];
   if (!slot) {
     slot = std::make_unique<WaitClass>();
@@ -193,9 +193,9 @@ WaitClass& class_of(const PoolEntry& entry, const GangState& gang, const NextReq
     slot->ask = &ask_of(pool, gang, key.ask);
     slot->ask->classes.push_back(slot.get());
     slot->key = std::move(key);
-    set_charge(pool, *slot, charge_of(entry, want.counts));
+    set_charge(pool, *slot, charge_of(entry, next.counts));
     index_contested(pool, entry.leaf);
-  } else if (const Amounts charge = charge_of(entry, want.counts); !(slot->charge == charge)) {
+  } else if (const Amounts charge = charge_of(entry, next.counts); !(slot->charge == charge)) {
     set_charge(pool, *slot, charge);
   }
   return *slot;
@@ -218,26 +218,26 @@ void leave_class(GangState& gang, PoolEntry& entry) {
   entry.pool->dirty = true;
 }
 
-void wait_in(GangState& gang, PoolEntry& entry, const std::optional<NextRequest>& want) {
+void wait_in(GangState& gang, PoolEntry& entry, const std::optional<NextRequest>& next) {
   Pool& pool = *entry.pool;
-  const bool waits = want && (gang.home == nullptr || gang.home == &pool);
+  const bool waits = next && (gang.home == nullptr || gang.home == &pool);
   const bool has_leaf = is_leaf(pool, entry.leaf);
   waits && !has_leaf ? static_cast<void>(pool.homeless.insert(&gang))
                      : static_cast<void>(pool.homeless.erase(&gang));
-  WaitClass* wanted = waits && has_leaf ? &class_of(entry, gang, *want) : nullptr;
-  if (wanted == entry.waits_in) return;
+  WaitClass* joined = waits && has_leaf ? &class_of(entry, gang, *next) : nullptr;
+  if (joined == entry.waits_in) return;
   leave_class(gang, entry);
-  if (wanted == nullptr) return;
-  wanted->waiters.insert(&gang);
-  wanted->unexplained.insert(&gang);
-  if (!wanted->only_grows()) pool.entered.insert(&gang);
-  pool.tell_later(*wanted);
-  if (!waits_for_room(*wanted)) pool.doubt(*wanted);
-  if (&wanted->head() == &gang) {
-    pool.classes_changed(wanted->leaf);
-    pool.note_new_head(*wanted);
+  if (joined == nullptr) return;
+  joined->waiters.insert(&gang);
+  joined->unexplained.insert(&gang);
+  if (!joined->only_grows()) pool.entered.insert(&gang);
+  pool.explain_later(*joined);
+  if (!waits_for_room(*joined)) pool.doubt(*joined);
+  if (&joined->head() == &gang) {
+    pool.classes_changed(joined->leaf);
+    pool.note_new_head(*joined);
   }
-  entry.waits_in = wanted;
+  entry.waits_in = joined;
   pool.dirty = true;
 }
 
@@ -301,11 +301,11 @@ void refresh(GangState& gang) {
   }
   if (running_tasks(gang) == 0 && !is_leaving(gang)) gang.started.reset();
   count_requests(gang);
-  const std::optional<NextRequest> want = gang.not_before ? std::nullopt : want_of(gang);
+  const std::optional<NextRequest> next = gang.not_before ? std::nullopt : next_request_of(gang);
   // A gang that was promised its minimum still waits.
-  const bool waits = has_promise(gang) || (want && want->state == ElasticState::kBelowMinimum);
+  const bool waits = has_promise(gang) || (next && next->state == ElasticState::kBelowMinimum);
   if (!waits) gang.waits_since.reset();
-  for (PoolEntry& entry : gang.entries) wait_in(gang, entry, want);
+  for (PoolEntry& entry : gang.entries) wait_in(gang, entry, next);
 }
 
 void withdraw(GangState& gang) {
@@ -330,7 +330,7 @@ bool charge_anew(GangState& gang, Pool& pool) {
   PoolEntry& entry = entry_in(gang, pool);
   std::vector<Amounts> charges = charges_of(gang.gang, pool);
   if (gang.home == &pool && any_rises(entry.charge, charges)) {
-    // Its class, if it wants to grow, has gangs of the same charge only.
+    // Its class, if the gang grows, has gangs of the same charge only.
     return !std::exchange(entry.keeps_charge, true);
   }
   const bool kept = std::exchange(entry.keeps_charge, false);

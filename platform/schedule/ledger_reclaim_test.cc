@@ -152,17 +152,17 @@ TEST(LedgerReclaim, EndsAndLeavesEverybodyItsQuota) {
       lines.push_back({name, static_cast<double>(draw(4)), {.weight = 1.0 + draw(2)}});
     }
     Books books({.gpus = kTotal}, lines);
-    std::vector<int> wants;
+    std::vector<int> requests;
     for (const std::string& name : names) {
-      wants.push_back(static_cast<int>(draw(kTotal)));
-      books.waits(name, wants.back());
+      requests.push_back(static_cast<int>(draw(kTotal)));
+      books.waits(name, requests.back());
     }
     books.settle();
     int free = kTotal;
     const auto held = [&](size_t i) { return books.standing(names[i]).allocated.gpu_milli / 1000; };
     for (; free > 0; --free) {  // the first project gets it, regardless of shares
       const size_t i = draw(2);
-      if (held(i) < wants[i])
+      if (held(i) < requests[i])
         books.ledger.allocate(books[names[i]], gpus(1), kPreemptible);
       else
         break;
@@ -175,7 +175,7 @@ TEST(LedgerReclaim, EndsAndLeavesEverybodyItsQuota) {
         for (size_t j = 0; j < names.size(); ++j) {
           const ProjectIndex taker = books[names[i]];
           const ProjectIndex loser = books[names[j]];
-          if (held(i) >= wants[i] || held(j) == 0 ||
+          if (held(i) >= requests[i] || held(j) == 0 ||
               !books.ledger.may_reclaim(taker, gpus(1), kPreemptible) ||
               !books.ledger.may_take(taker, gpus(1), loser)) {
             continue;
@@ -183,7 +183,7 @@ TEST(LedgerReclaim, EndsAndLeavesEverybodyItsQuota) {
           books.ledger.release(loser, gpus(1), kPreemptible);
           books.ledger.allocate(taker, gpus(1), kPreemptible);
           ASSERT_TRUE(books.ledger.is_fair_between(taker, gpus(1), loser));
-          ASSERT_GE(held(j), std::min<int64_t>(wants[j],
+          ASSERT_GE(held(j), std::min<int64_t>(requests[j],
                                                books.standing(names[j]).deserved.gpu_milli / 1000));
           moved = true;
           ASSERT_LT(++moves, 100) << "round " << round;

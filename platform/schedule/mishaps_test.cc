@@ -278,7 +278,7 @@ TEST(BadLuck, AGangThatIsStoppedLosesWhatItWasPromised) {
   EXPECT_FALSE(stage.scheduler.has_wrong_node_books());
 }
 
-TEST(BadLuck, AGangThatMayUseAnotherPoolIsToldItsReasonAgain) {
+TEST(BadLuck, TheReasonOfAGangThatMayUseAnotherPoolIsReportedAgain) {
   Stage stage({node("n0", 1)}, {project("q", {.deserved = 2})});
   stage.run(gang("a", "q", 1), {"n0"});
   stage.wait(gang("b", "q", 1));
@@ -383,13 +383,13 @@ TEST(BadLuck, AGangThatJoinsOthersWhoseLimitWasJustRaisedHasAReason) {
   const Plan plan = stage.plan();
 
   EXPECT_EQ(started(plan), (Ids{"p2"}));
-  const auto told_p3 = std::find_if(plan.waits.begin(), plan.waits.end(),
-                                    [](const WaitingGang& one) { return one.id == "p3"; });
-  ASSERT_NE(told_p3, plan.waits.end());
-  EXPECT_NE(told(*told_p3->verdict).text, "");
+  const auto wait_of_p3 = std::find_if(plan.waits.begin(), plan.waits.end(),
+                                       [](const WaitingGang& one) { return one.id == "p3"; });
+  ASSERT_NE(wait_of_p3, plan.waits.end());
+  EXPECT_NE(wait_reason(*wait_of_p3->verdict).text, "");
 }
 
-TEST(BadLuck, APoolThatNobodyNamesAnyMoreIsForgotten) {
+TEST(BadLuck, APoolThatNoGangNamesAnyMoreIsForgotten) {
   Cluster cluster;
   set_cluster_node(cluster, node("n0", 1));
   remove_cluster_node(cluster, "n0");

@@ -113,8 +113,8 @@ void NodeTable::enter_kind(NodeEntry& entry) {
                 .gpu_memory_bytes = node.gpu_memory_bytes,
                 .labels = {},
                 .taints = node.taints};
-  for (const auto& [label, tells_apart] : asked_labels_)
-    if (const auto found = node.labels.find(label); tells_apart && found != node.labels.end())
+  for (const auto& [label, distinguishes] : asked_labels_)
+    if (const auto found = node.labels.find(label); distinguishes && found != node.labels.end())
       kind.labels.insert(*found);
   const auto [known, is_new] = kind_numbers_.try_emplace(kind, static_cast<int>(kinds_.size()));
   if (is_new) kinds_.push_back({.kind = std::move(kind)});
@@ -139,7 +139,7 @@ bool NodeTable::has_few_values(const std::string& label) const {
   return true;
 }
 
-bool NodeTable::tell_apart_by(const std::map<std::string, std::string>& labels) {
+bool NodeTable::distinguish_by(const std::map<std::string, std::string>& labels) {
   bool changed = false;
   for (const auto& [label, value] : labels) {
     const auto [asked, is_new] = asked_labels_.try_emplace(label, false);
@@ -334,7 +334,7 @@ std::vector<int>::const_iterator RoomIndex::first_with(const RoomBucket& bucket,
                                                        int64_t cpu_milli) const {
   return std::lower_bound(
       bucket.classes.begin(), bucket.classes.end(), cpu_milli,
-      [&](int number, int64_t wanted) { return at(number).room.cpu_milli < wanted; });
+      [&](int number, int64_t needed) { return at(number).room.cpu_milli < needed; });
 }
 
 void RoomIndex::drop_empty_classes() {

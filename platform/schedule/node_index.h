@@ -26,7 +26,7 @@ struct NodeKind {
   int gpus = 0;
   std::string gpu_model;
   int64_t gpu_memory_bytes = 0;
-  std::map<std::string, std::string> labels;  ///< only labels of tell_apart_by()
+  std::map<std::string, std::string> labels;  ///< only labels of distinguish_by()
   std::vector<std::string> taints;
 
   auto operator<=>(const NodeKind&) const = default;
@@ -78,12 +78,12 @@ class NodeTable {
   /// Adds these labels, which a gang requires, to the node kinds. Labels with a different value on
   /// almost every node, such as a host name, are not added: each node would be a kind of its own.
   /// Returns whether kinds have changed.
-  bool tell_apart_by(const std::map<std::string, std::string>& labels);
+  bool distinguish_by(const std::map<std::string, std::string>& labels);
   /// The nodes that do not answer.
   const std::set<NodeIndex>& silent() const { return silent_; }
 
-  /// REQUIRES: tell_apart_by() was called with this label.
-  bool tells_apart(const std::string& label) const { return asked_labels_.at(label); }
+  /// REQUIRES: distinguish_by() was called with this label.
+  bool distinguishes(const std::string& label) const { return asked_labels_.at(label); }
 
   /// The GPU memory of the smallest GPU; 0: unknown.
   int64_t smallest_gpu_memory() const {

@@ -78,7 +78,7 @@ void free_room(const Node& node, const NodeUse& one, const NodeUse& other, const
                         : node.task_slots - std::max({one.tasks, other.tasks, third.tasks});
 }
 
-bool wants_gpu(const Claim& claim) {
+bool needs_gpu(const Claim& claim) {
   return claim.gpus > 0 || claim.gpu_share_milli > 0 || claim.gpu_memory_bytes > 0;
 }
 

@@ -73,7 +73,7 @@ struct Need {
 /// has, or the device's memory is unknown.
 std::optional<Need> need_on(const Claim& claim, int64_t gpu_memory_bytes);
 
-bool wants_gpu(const Claim& claim);
+bool needs_gpu(const Claim& claim);
 
 bool gpus_fit(const NodeRoom& room, const Need& need);
 bool fits(const NodeRoom& room, const Need& need);
@@ -124,7 +124,7 @@ double waste(const UsualNeeds& usual, const NodeRoom& room);
 class Fragmentation {
  public:
   void set(std::vector<UsualClaim> claims);
-  bool knows_nothing() const { return claims_.empty(); }
+  bool is_empty() const { return claims_.empty(); }
   const UsualNeeds& usual_for(const std::string& gpu_model, int64_t gpu_memory_bytes) const;
 
  private:

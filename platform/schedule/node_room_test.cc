@@ -8,8 +8,8 @@ namespace muster::schedule {
 namespace {
 
 TEST(NodeRoom, AShareByMemoryIsRoundedUpToThousandthsOfTheDevice) {
-  const auto share_of = [](int64_t wanted, int64_t device) {
-    const auto need = need_on({.gpu_memory_bytes = wanted}, device);
+  const auto share_of = [](int64_t requested, int64_t device) {
+    const auto need = need_on({.gpu_memory_bytes = requested}, device);
     return need ? need->share_milli : -1;
   };
   EXPECT_EQ(share_of(1, 80 * kGib), 1);

@@ -355,7 +355,7 @@ namespace {
 constexpr size_t kMostClaims = 64;
 constexpr double kForgetting = 0.999;  // a gang weighs half after about 700 others
 constexpr double kRescaleAt = 1e12;
-constexpr int kMostBetweenTellings = 256;
+constexpr int kMostBetweenTakes = 256;
 
 bool asks_the_same(const UsualClaim& usual, const Claim& claim, const Gang& gang) {
   return usual.claim == claim && usual.gpu_models == gang.gpu_models;
@@ -390,17 +390,17 @@ void UsualClaims::add(const Gang& gang) {
 }
 
 bool UsualClaims::has_changed_enough() const {
-  return added_ > 0 && added_ >= std::min(told_ / 8, kMostBetweenTellings);
+  return added_ > 0 && added_ >= std::min(taken_ / 8, kMostBetweenTakes);
 }
 
 std::vector<UsualClaim> UsualClaims::take() {
-  told_ = std::min(told_ + added_, kMostBetweenTellings * 8);
+  taken_ = std::min(taken_ + added_, kMostBetweenTakes * 8);
   added_ = 0;
-  std::vector<UsualClaim> told = claims_;
+  std::vector<UsualClaim> taken = claims_;
   double sum = 0;
-  for (const UsualClaim& usual : told) sum += usual.weight;
-  for (UsualClaim& usual : told) usual.weight /= sum;
-  return told;
+  for (const UsualClaim& usual : taken) sum += usual.weight;
+  for (UsualClaim& usual : taken) usual.weight /= sum;
+  return taken;
 }
 
 }  // namespace muster::schedule

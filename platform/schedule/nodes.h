@@ -219,7 +219,7 @@ class UsualClaims {
   std::vector<UsualClaim> claims_;
   double weight_of_next_ = 1;
   int added_ = 0;  ///< since the last take()
-  int told_ = 0;   ///< number added by the last take(), up to a bound
+  int taken_ = 0;  ///< number added by the last take(), up to a bound
 };
 
 }  // namespace muster::schedule

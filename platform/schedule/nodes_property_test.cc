@@ -188,10 +188,10 @@ double least_waste(const UsualNeeds& usual, NodeRoom room, const Need& need) {
 
 Rank scanned_rank(const NodesWorld& world, const Node& node, NodeRoom room, const Need& need,
                   Packing packing) {
-  const bool wants_gpu = need.gpu_milli() > 0;
+  const bool needs_gpu = need.gpu_milli() > 0;
   std::sort(room.devices.begin(), room.devices.end(), std::greater<>());
   double most_waste = 0;
-  bool avoided = !wants_gpu && node.gpus > 0;
+  bool avoided = !needs_gpu && node.gpus > 0;
   if (packing == Packing::kFragmentation && !world.usual.empty()) {
     Fragmentation fragmentation;
     fragmentation.set(world.usual);
@@ -204,7 +204,7 @@ Rank scanned_rank(const NodesWorld& world, const Node& node, NodeRoom room, cons
   const int64_t sign = packing == Packing::kSpread ? -1 : 1;
   return {avoided,
           most_waste,
-          (wants_gpu ? sign : 1) * room.gpu_milli,
+          (needs_gpu ? sign : 1) * room.gpu_milli,
           sign * room.cpu_milli,
           sign * room.memory_bytes,
           node.name};

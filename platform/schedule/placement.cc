@@ -39,10 +39,9 @@ class GangPlacement {
         with_amounts_(options.with_amounts),
         beside_(beside) {
     std::iota(order_.groups.begin(), order_.groups.end(), size_t{0});
-    const bool packs =
-        order_.packing == Packing::kFragmentation && books_.fragmentation.knows_nothing();
+    const bool packs = order_.packing == Packing::kFragmentation && books_.fragmentation.is_empty();
     if (packs) order_.packing = Packing::kPack;
-    if (!gang.node_labels.empty() && books_.table.tell_apart_by(gang.node_labels)) {
+    if (!gang.node_labels.empty() && books_.table.distinguish_by(gang.node_labels)) {
       books_.now.touch_all();
       books_.later.touch_all();
     }
@@ -421,7 +420,7 @@ int cordoned_nodes(const NodeTable& table, const Eligible& eligible) {
 }
 
 /// Moves the silent nodes from the number of cordoned nodes to their own list.
-void tell_silent_apart(const NodeTable& table, const Eligible& eligible, Shortage& shortage) {
+void separate_silent(const NodeTable& table, const Eligible& eligible, Shortage& shortage) {
   for (const NodeIndex node : table.silent()) {
     if (std::binary_search(eligible.excluded.begin(), eligible.excluded.end(), node)) continue;
     const bool is_counted =
@@ -440,7 +439,7 @@ void tell_silent_apart(const NodeTable& table, const Eligible& eligible, Shortag
 void count_free(const NodeBooks& books, const RoomIndex& index, const Eligible& eligible,
                 Shortage& shortage) {
   shortage.cordoned = cordoned_nodes(books.table, eligible);
-  tell_silent_apart(books.table, eligible, shortage);
+  separate_silent(books.table, eligible, shortage);
   for_each_class(index, eligible, [&](const NodeClass& counted, int nodes) {
     const NodeRoom& room = counted.room;
     shortage.nodes += nodes;

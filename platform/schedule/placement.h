@@ -38,7 +38,7 @@ struct Eligible {
   bool shuts_none() const { return excluded.empty() && closed == nullptr && labels.empty(); }
 };
 
-/// REQUIRES: NodeTable::tell_apart_by() was called with the gang's labels.
+/// REQUIRES: NodeTable::distinguish_by() was called with the gang's labels.
 Eligible eligible_for(const NodeTable& table, const Gang& gang, const std::vector<bool>* closed);
 
 /// What a task of one claim needs on nodes of each kind.

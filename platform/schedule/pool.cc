@@ -68,24 +68,24 @@ bool is_below_minimum(const GangState& gang) {
   return false;
 }
 
-std::optional<NextRequest> want_of(const GangState& gang) {
+std::optional<NextRequest> next_request_of(const GangState& gang) {
   if (has_promise(gang) || is_leaving(gang)) return std::nullopt;
   const std::vector<int> running = running_by_group(gang);
-  NextRequest want{.counts = std::vector<int>(running.size())};
+  NextRequest next{.counts = std::vector<int>(running.size())};
   bool lacks = false;
   bool above = false;
   for (size_t group = 0; group < running.size(); ++group) {
     const TaskGroup& spec = gang.gang.groups[group];
-    want.counts[group] = std::max(spec.minimum - running[group], 0);
-    lacks = lacks || want.counts[group] > 0;
+    next.counts[group] = std::max(spec.minimum - running[group], 0);
+    lacks = lacks || next.counts[group] > 0;
     above = above || running[group] > spec.minimum;
   }
-  if (lacks) return want;
-  want.state = above ? ElasticState::kAboveMinimum : ElasticState::kAtMinimum;
+  if (lacks) return next;
+  next.state = above ? ElasticState::kAboveMinimum : ElasticState::kAtMinimum;
   for (size_t group = 0; group < running.size(); ++group) {
     if (running[group] >= gang.gang.groups[group].count) continue;
-    want.counts[group] = 1;
-    return want;
+    next.counts[group] = 1;
+    return next;
   }
   return std::nullopt;
 }

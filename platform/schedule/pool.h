@@ -74,11 +74,11 @@ struct PoolEntry {
 };
 
 /// What makes a reason another one; its amounts change all the time.
-struct ToldReason {
+struct ReportedReason {
   Constraint constraint = Constraint::kNone;
   bool none_is_open = false;  ///< every node that the gang may use is closed
 
-  bool operator==(const ToldReason&) const = default;
+  bool operator==(const ReportedReason&) const = default;
 };
 
 /// A gang as the scheduler tracks it: the resources that each task holds or was promised.
@@ -99,10 +99,10 @@ struct GangState {
   std::optional<Time> cools_until;  ///< was evicted, and evicts no gang before
   std::optional<Time> ends_by;      ///< is being stopped, and is expected to have ended by then
   bool overdue = false;             ///< has not ended by then: not expected to end soon
-  std::optional<ToldReason> told;   ///< what was last reported
-  uint64_t started_in = 0;          ///< number of the last plan that started tasks of it
-  size_t start_in_plan = 0;         ///< index of that start in the plan
-  std::optional<VictimKey> core;    ///< as entered in ProjectQueue::cores
+  std::optional<ReportedReason> reported_reason;  ///< what was last reported
+  uint64_t started_in = 0;        ///< number of the last plan that started tasks of it
+  size_t start_in_plan = 0;       ///< index of that start in the plan
+  std::optional<VictimKey> core;  ///< as entered in ProjectQueue::cores
   std::optional<VictimKey> extras;
   std::optional<Time> expected_end;  ///< as entered in Pool::expected_ends
 };
@@ -128,7 +128,7 @@ struct NextRequest {
   ElasticState state = ElasticState::kBelowMinimum;
   std::vector<int> counts;  ///< by group
 };
-std::optional<NextRequest> want_of(const GangState& gang);
+std::optional<NextRequest> next_request_of(const GangState& gang);
 
 /// The `counts[g]` open tasks with the lowest numbers of each group, in group order.
 std::vector<int> open_tasks(const GangState& gang, const std::vector<int>& counts);
@@ -172,7 +172,7 @@ struct SharedRequest {
   std::optional<Shortage> shortage;   ///< why it does not fit now; nothing: unknown
   bool only_reserved = false;         ///< it fits, but only on reserved resources
   bool none_is_open = false;          ///< the last shortage: each node it may use is closed
-  bool told_never = false;            ///< the last reason: it fits on no empty nodes
+  bool reported_never = false;        ///< the last reason: it fits on no empty nodes
   uint64_t consolidation_failed = 0;  ///< Pool::epoch at that time
 };
 
@@ -337,7 +337,7 @@ struct Pool {
   std::optional<Time> again_at;
   std::optional<Time> planned_at;  ///< the time of the latest plan
 
-  void tell_later(WaitClass& waiting) {
+  void explain_later(WaitClass& waiting) {
     if (!std::exchange(waiting.needs_explanation, true)) to_explain.push_back(&waiting);
   }
   void doubt(WaitClass& waiting) {

@@ -24,9 +24,9 @@ std::vector<Project> one_ample_project() {
   return {project("q", {.deserved = 100})};
 }
 
-Told reason_of(const Plan& plan, const std::string& id) {
+WaitReason reason_of(const Plan& plan, const std::string& id) {
   for (const WaitingGang& wait : plan.waits) {
-    if (wait.id == id) return told(*wait.verdict);
+    if (wait.id == id) return wait_reason(*wait.verdict);
   }
   return {};
 }
@@ -45,7 +45,7 @@ TEST(Reservation, LetsOnlyGangsThatEndBeforeItsStartRunFirst) {
     const Plan plan = stage.plan();
 
     EXPECT_EQ(started(plan), (Ids{"short"}));
-    const Told reason = reason_of(plan, "long");
+    const WaitReason reason = reason_of(plan, "long");
     EXPECT_EQ(reason.constraint, Constraint::kReserved) << reason.text;
     EXPECT_NE(reason.text.find("'wide'"), std::string::npos) << reason.text;
     EXPECT_EQ(stage.scheduler.explain("wide", stage.now).may_start, kStart + seconds(100));
@@ -398,7 +398,7 @@ TEST_F(AtTheLimit, AReservationAlsoCoversTheLimitOfTheProject) {
   stage_.wait(gang("small", "q", 2));
   const Plan plan = stage_.plan();
   EXPECT_EQ(started(plan), (Ids{})) << "the limit would not suffice for both";
-  const Told reason = reason_of(plan, "small");
+  const WaitReason reason = reason_of(plan, "small");
   EXPECT_EQ(reason.constraint, Constraint::kReserved) << reason.text;
   EXPECT_NE(reason.text.find("'wide'"), std::string::npos) << reason.text;
   EXPECT_EQ(stage_.scheduler.explain("small", stage_.now).constraint, Constraint::kReserved);
@@ -455,7 +455,7 @@ TEST_F(AtTheLimitTogether, TwoReservationsCoverTheLimitOfTheProject) {
   stage_.wait(gang("small", "q", 2));
   const Plan plan = stage_.plan();
   EXPECT_EQ(started(plan), (Ids{})) << "each of the two could start beside it, but not both";
-  const Told reason = reason_of(plan, "small");
+  const WaitReason reason = reason_of(plan, "small");
   EXPECT_EQ(reason.constraint, Constraint::kReserved) << reason.text;
   EXPECT_NE(reason.text.find("'b'"), std::string::npos) << reason.text;
   EXPECT_EQ(stage_.scheduler.explain("small", stage_.now).constraint, Constraint::kReserved);
@@ -496,7 +496,7 @@ TEST(LimitOfParent, IsKeptForAGangWithinItsQuotaDespiteAnOlderReservationOverQuo
   const Plan plan = stage.plan(kAllocate);
 
   EXPECT_EQ(started(plan), (Ids{})) << "the limit would not suffice for it and for 'wide'";
-  const Told reason = reason_of(plan, "small");
+  const WaitReason reason = reason_of(plan, "small");
   EXPECT_EQ(reason.constraint, Constraint::kReserved) << reason.text;
   EXPECT_NE(reason.text.find("'wide'"), std::string::npos) << reason.text;
   stage.end("t0");
@@ -528,11 +528,11 @@ TEST(LaterLimits, AreTakenByAReservedStartFromThisStartOn) {
   EXPECT_EQ(started(stage.plan()), (Ids{"c"}));
 }
 
-TEST_F(AtTheLaterLimit, TheReasonNamesTheGangWithTheReservedStartWhoeverTriesToPass) {
+TEST_F(AtTheLaterLimit, TheReasonNamesTheGangWithTheReservedStartWhicheverGangTriesToPass) {
   stage_.wait(gang("small", "q", 3));
   stage_.wait(limited(gang("short", "q", 3), seconds(50)));
 
-  const Told reason = reason_of(stage_.plan(), "small");
+  const WaitReason reason = reason_of(stage_.plan(), "small");
   EXPECT_NE(reason.text.find("'wide'"), std::string::npos) << reason.text;
 }
 
@@ -540,7 +540,7 @@ TEST_F(AtTheLaterLimit, AReservedStartAlsoCoversTheLimitOfTheProject) {
   stage_.wait(gang("small", "q", 2));
   const Plan plan = stage_.plan();
   EXPECT_EQ(started(plan), (Ids{})) << "the limit would not suffice for both";
-  const Told reason = reason_of(plan, "small");
+  const WaitReason reason = reason_of(plan, "small");
   EXPECT_EQ(reason.constraint, Constraint::kReserved) << reason.text;
   EXPECT_NE(reason.text.find("'wide'"), std::string::npos) << reason.text;
 

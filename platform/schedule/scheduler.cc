@@ -194,7 +194,7 @@ void Scheduler::requeue(const std::string& id, std::optional<Time> not_before) {
   GangState* const gang = state_->find(id);
   if (gang == nullptr) return;
   state_->vacate_all(*gang);
-  gang->told.reset();
+  gang->reported_reason.reset();
   gang->not_before = not_before;
   if (not_before) state_->delayed.insert({*not_before, gang->number, gang});
   refresh(*gang);
@@ -284,7 +284,7 @@ Plan Scheduler::plan(Time now, unsigned actions) {
   if ((actions & kAllocate) != 0) allocate_all(cycle, pools);
   for (Pool* const pool : pools) make_room(cycle, *pool, actions);
   for (Pool* const pool : pools) {
-    tell_waits(cycle, *pool);
+    report_waits(cycle, *pool);
     drop_empty_classes(*pool);
     end_plan(*pool);
     pool->dirty = false;

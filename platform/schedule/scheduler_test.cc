@@ -179,7 +179,7 @@ TEST(Adopt, AGangWhoseNodeHasChangedItsPoolHoldsItsDevices) {
   const Plan plan = stage.plan();
   EXPECT_EQ(started(plan), (Ids{}));
   EXPECT_EQ(evicted(plan), (Ids{}));
-  const Told reason = told(stage.scheduler.explain("next", stage.now));
+  const WaitReason reason = wait_reason(stage.scheduler.explain("next", stage.now));
   ASSERT_FALSE(reason.details.empty());
   EXPECT_NE(reason.details.back().find("'a' of q (1 GPU)"), std::string::npos)
       << reason.details.back();
@@ -289,7 +289,7 @@ TEST(Explain, NamesTheHoldersOfTheResourcesAndTheEstimatedStart) {
   stage.wait(gang("next", "q", 2));
   stage.plan();
 
-  const Told reason = told(stage.scheduler.explain("next", stage.now));
+  const WaitReason reason = wait_reason(stage.scheduler.explain("next", stage.now));
 
   EXPECT_EQ(reason.constraint, Constraint::kRoom);
   ASSERT_GE(reason.details.size(), 2U);
@@ -309,12 +309,12 @@ TEST(Explain, ReportsThatAGangWouldNotFitEvenIfNothingElseRan) {
   stage.wait(any);
   stage.plan();
   const auto explained = [&](const std::string& id) {
-    return told(stage.scheduler.explain(id, stage.now));
+    return wait_reason(stage.scheduler.explain(id, stage.now));
   };
   EXPECT_EQ(explained("big").constraint, Constraint::kRoom);
 
   stage.scheduler.set_node(node("n0", 2));
-  const Told never = explained("big");
+  const WaitReason never = explained("big");
   EXPECT_EQ(never.constraint, Constraint::kNever);
   EXPECT_EQ(never.text, "can never start here: needs 4 GPUs; the only node lacks GPUs (2 GPUs)");
   EXPECT_EQ(never.details, (std::vector<std::string>{"request less, or add larger nodes"}));
@@ -343,14 +343,14 @@ TEST(Explain, PrefersAPoolWithNodesToAPoolWithout) {
   const Plan plan = stage.plan();
 
   std::map<std::string, std::string> texts;
-  for (const WaitingGang& wait : plan.waits) texts[wait.id] = told(*wait.verdict).text;
+  for (const WaitingGang& wait : plan.waits) texts[wait.id] = wait_reason(*wait.verdict).text;
   const std::string busy_text = "needs 1 GPU; the only node lacks GPUs (0 GPUs free)";
   const std::string never_text =
       "can never start here: needs 3 GPUs; the only node lacks GPUs (2 GPUs)";
   EXPECT_EQ(texts, (std::map<std::string, std::string>{{"b", busy_text}, {"wide", never_text}}));
   EXPECT_EQ(plan.waits.size(), 2U) << "each gang has one reason";
-  EXPECT_EQ(told(stage.scheduler.explain("b", stage.now)).text, busy_text);
-  EXPECT_EQ(told(stage.scheduler.explain("wide", stage.now)).text, never_text);
+  EXPECT_EQ(wait_reason(stage.scheduler.explain("b", stage.now)).text, busy_text);
+  EXPECT_EQ(wait_reason(stage.scheduler.explain("wide", stage.now)).text, never_text);
 }
 
 TEST(Explain, ReportsThatNoPoolHasANodeForTheGangWhenTheLastOneIsCordoned) {
@@ -369,7 +369,7 @@ TEST(Explain, ReportsThatNoPoolHasANodeForTheGangWhenTheLastOneIsCordoned) {
 
   const Plan plan = stage.plan();
   ASSERT_EQ(plan.waits.size(), 1U);
-  EXPECT_EQ(told(*plan.waits[0].verdict).text,
+  EXPECT_EQ(wait_reason(*plan.waits[0].verdict).text,
             "needs 1 GPU; the only node that it may use is cordoned (pool big)");
 }
 
@@ -506,14 +506,14 @@ TEST(Refuses, NamesTheShortageOfAPoolThatHasNodes) {
   const auto never = stage.scheduler.refuses(wide);
 
   ASSERT_TRUE(never);
-  EXPECT_EQ(told(*never).text,
+  EXPECT_EQ(wait_reason(*never).text,
             "can never start here: needs 4 GPUs; the only node lacks GPUs (2 GPUs)");
   wide.pools = {"x", "y"};
   const auto no_node = stage.scheduler.refuses(wide);
   ASSERT_TRUE(no_node);
-  EXPECT_NE(told(*no_node).text.find("there is no node that it may use (pool x or y)"),
+  EXPECT_NE(wait_reason(*no_node).text.find("there is no node that it may use (pool x or y)"),
             std::string::npos)
-      << told(*no_node).text;
+      << wait_reason(*no_node).text;
 }
 
 TEST(StandingOfAllPools, CountsQuotasOfPoolsWithNodesAndEachWaitingGangOnce) {
@@ -561,29 +561,30 @@ TEST(Scheduler, NamesNoGangInAReasonThatSeveralGangsShare) {
   }
 }
 
-TEST(Scheduler, SaysAnewWhyAGangWaitsWhenItsOnlyNodeIsCordonedAndWhenItNoLongerIs) {
+TEST(Scheduler, ReportsAnewWhyAGangWaitsWhenItsOnlyNodeIsCordonedAndWhenItNoLongerIs) {
   Stage stage({node("n0", 1)}, one_project());
   stage.run(gang("a", "q", 1), {"n0"});
   stage.wait(gang("b", "q", 1));
-  const auto told_b = [&] {
+  const auto reported_for_b = [&] {
     const Plan plan = stage.plan();
     const auto found = std::find_if(plan.waits.begin(), plan.waits.end(),
                                     [](const WaitingGang& one) { return one.id == "b"; });
-    return found == plan.waits.end() ? "" : told(*found->verdict).text;
+    return found == plan.waits.end() ? "" : wait_reason(*found->verdict).text;
   };
-  EXPECT_EQ(told_b(), "needs 1 GPU; the only node lacks GPUs (0 GPUs free)");
+  EXPECT_EQ(reported_for_b(), "needs 1 GPU; the only node lacks GPUs (0 GPUs free)");
 
   Node cordoned = node("n0", 1);
   cordoned.cordoned = true;
   stage.scheduler.set_node(cordoned);
-  EXPECT_EQ(told_b(), "needs 1 GPU; the only node that it may use is cordoned (pool default)");
+  EXPECT_EQ(reported_for_b(),
+            "needs 1 GPU; the only node that it may use is cordoned (pool default)");
   stage.scheduler.set_node(node("n0", 1));
-  EXPECT_EQ(told_b(), "needs 1 GPU; the only node lacks GPUs (0 GPUs free)");
+  EXPECT_EQ(reported_for_b(), "needs 1 GPU; the only node lacks GPUs (0 GPUs free)");
   stage.scheduler.set_node(node("n0", 1));
-  EXPECT_EQ(told_b(), "");
+  EXPECT_EQ(reported_for_b(), "");
 }
 
-TEST(Scheduler, SaysAnewWhyAGangWaitsWhenANodeIsAddedThatIsLargeEnough) {
+TEST(Scheduler, ReportsAnewWhyAGangWaitsWhenANodeIsAddedThatIsLargeEnough) {
   Stage stage({node("n0", 2)}, one_project());
   stage.run(gang("b", "q", 2), {"n0"});
   stage.wait(gang("big", "q", 4));

@@ -14,9 +14,9 @@ using base::Texts;
 constexpr bool kSomeday = true;
 constexpr bool kNeverEver = false;
 
-Told shortage_reason(const Gang& gang, const Shortage& shortage, bool ever) {
-  return told(shortage_verdict(gang, gang.pools.empty() ? kDefaultPool : gang.pools.front(),
-                               shortage, ever));
+WaitReason shortage_reason(const Gang& gang, const Shortage& shortage, bool ever) {
+  return wait_reason(shortage_verdict(gang, gang.pools.empty() ? kDefaultPool : gang.pools.front(),
+                                      shortage, ever));
 }
 
 Gang waiting_gang(int count, const Claim& claim) {
@@ -29,15 +29,15 @@ Gang waiting_gang(int count, const Claim& claim) {
 // The case of the documents: one free GPU, a gang of two.
 TEST(ShortageReason, HasTheNumberOfPlacedTasksAndTheMissingResources) {
   const Claim one{.gpus = 1};
-  const Told reason = shortage_reason(waiting_gang(2, one),
-                                      {.tasks = 2,
-                                       .placed = 1,
-                                       .claim = one,
-                                       .nodes = 1,
-                                       .free_gpu_milli = 1000,
-                                       .largest_free_gpu_milli = 1000,
-                                       .lack_gpu = 1},
-                                      kSomeday);
+  const WaitReason reason = shortage_reason(waiting_gang(2, one),
+                                            {.tasks = 2,
+                                             .placed = 1,
+                                             .claim = one,
+                                             .nodes = 1,
+                                             .free_gpu_milli = 1000,
+                                             .largest_free_gpu_milli = 1000,
+                                             .lack_gpu = 1},
+                                            kSomeday);
   EXPECT_EQ(reason.constraint, Constraint::kRoom);
   EXPECT_EQ(
       reason.text,
@@ -47,19 +47,19 @@ TEST(ShortageReason, HasTheNumberOfPlacedTasksAndTheMissingResources) {
 
 TEST(ShortageReason, ListsEveryMissingResource) {
   const Claim claim{.gpus = 1, .cpu_milli = 8000, .memory_bytes = 64 * kGib};
-  const Told reason = shortage_reason(waiting_gang(1, claim),
-                                      {.tasks = 1,
-                                       .claim = claim,
-                                       .nodes = 5,
-                                       .free_gpu_milli = 1500,
-                                       .largest_free_gpu_milli = 1000,
-                                       .largest_free_cpu_milli = 3500,
-                                       .largest_free_memory_bytes = 16 * kGib,
-                                       .lack_gpu = 3,
-                                       .lack_cpu = 1,
-                                       .lack_memory = 5,
-                                       .lack_task_slots = 2},
-                                      kSomeday);
+  const WaitReason reason = shortage_reason(waiting_gang(1, claim),
+                                            {.tasks = 1,
+                                             .claim = claim,
+                                             .nodes = 5,
+                                             .free_gpu_milli = 1500,
+                                             .largest_free_gpu_milli = 1000,
+                                             .largest_free_cpu_milli = 3500,
+                                             .largest_free_memory_bytes = 16 * kGib,
+                                             .lack_gpu = 3,
+                                             .lack_cpu = 1,
+                                             .lack_memory = 5,
+                                             .lack_task_slots = 2},
+                                            kSomeday);
   EXPECT_EQ(
       reason.text,
       "needs 1 GPU, 8 CPUs and 64 GiB of memory; 3 of 5 nodes lack GPUs (1.5 GPUs free in all, at "
@@ -69,14 +69,14 @@ TEST(ShortageReason, ListsEveryMissingResource) {
 
 TEST(ShortageReason, ReportsFragmentedGpus) {
   const Claim four{.gpus = 4};
-  const Told reason = shortage_reason(waiting_gang(1, four),
-                                      {.tasks = 1,
-                                       .claim = four,
-                                       .nodes = 3,
-                                       .free_gpu_milli = 6000,
-                                       .largest_free_gpu_milli = 2000,
-                                       .lack_gpu = 3},
-                                      kSomeday);
+  const WaitReason reason = shortage_reason(waiting_gang(1, four),
+                                            {.tasks = 1,
+                                             .claim = four,
+                                             .nodes = 3,
+                                             .free_gpu_milli = 6000,
+                                             .largest_free_gpu_milli = 2000,
+                                             .lack_gpu = 3},
+                                            kSomeday);
   EXPECT_EQ(
       reason.details,
       (Texts{"starts when there is room for 1 more task with 4 GPUs",
@@ -107,7 +107,7 @@ TEST(ShortageReason, NamesTheTopologyLevelThatMustHoldThemAll) {
   const Claim two{.gpus = 2};
   Shortage shortage{.tasks = 4, .placed = 3, .claim = two, .nodes = 8};
   shortage.topology = "rack";
-  const Told reason = shortage_reason(waiting_gang(4, two), shortage, kSomeday);
+  const WaitReason reason = shortage_reason(waiting_gang(4, two), shortage, kSomeday);
   EXPECT_EQ(reason.constraint, Constraint::kTopology);
   EXPECT_EQ(reason.text,
             "needs 4 tasks with 2 GPUs each in one rack; room for 3 of 4 in the best rack: no rack "
@@ -116,14 +116,14 @@ TEST(ShortageReason, NamesTheTopologyLevelThatMustHoldThemAll) {
 
 TEST(ShortageReason, ReportsIfNoEndOfAGangWouldHelp) {
   const Claim four{.gpus = 4};
-  const Told reason = shortage_reason(waiting_gang(2, four),
-                                      {.tasks = 2,
-                                       .claim = four,
-                                       .nodes = 2,
-                                       .free_gpu_milli = 4000,
-                                       .largest_free_gpu_milli = 2000,
-                                       .lack_gpu = 2},
-                                      kNeverEver);
+  const WaitReason reason = shortage_reason(waiting_gang(2, four),
+                                            {.tasks = 2,
+                                             .claim = four,
+                                             .nodes = 2,
+                                             .free_gpu_milli = 4000,
+                                             .largest_free_gpu_milli = 2000,
+                                             .lack_gpu = 2},
+                                            kNeverEver);
   EXPECT_EQ(reason.constraint, Constraint::kNever);
   EXPECT_EQ(reason.text,
             "can never start here: needs 2 tasks with 4 GPUs each; room for 0 of 2 with nothing "
@@ -149,7 +149,7 @@ TEST(ShortageReason, ReportsThatNoNodeIsEligible) {
 
 TEST(ShortageReason, CountsTheCordoned) {
   Shortage shortage{.tasks = 1, .claim = {.gpus = 1}, .cordoned = 2};
-  const Told all = shortage_reason(waiting_gang(1, {.gpus = 1}), shortage, kSomeday);
+  const WaitReason all = shortage_reason(waiting_gang(1, {.gpus = 1}), shortage, kSomeday);
   EXPECT_EQ(all.text, "needs 1 GPU; all 2 nodes that it may use are cordoned (pool default)");
   EXPECT_EQ(all.details,
             (Texts{"2 nodes are cordoned and accept no new tasks; uncordon them to use them"}));
@@ -168,13 +168,13 @@ TEST(ShortageReason, NamesTheSilentNodesAndTheirFaults) {
   };
   const Gang gang = waiting_gang(1, {.gpus = 1});
   Shortage shortage{.tasks = 1, .claim = {.gpus = 1}, .silent = {silent("n1", "no route")}};
-  const Told one = shortage_reason(gang, shortage, kSomeday);
+  const WaitReason one = shortage_reason(gang, shortage, kSomeday);
   EXPECT_EQ(one.text,
             "needs 1 GPU; the only node that it may use does not answer (pool default): no route");
   EXPECT_EQ(one.details, (Texts{"node n1 does not answer: no route"}));
 
   shortage.silent.push_back(silent("n2", ""));
-  const Told two = shortage_reason(gang, shortage, kSomeday);
+  const WaitReason two = shortage_reason(gang, shortage, kSomeday);
   EXPECT_EQ(two.text,
             "needs 1 GPU; none of the 2 nodes that it may use answers (pool default): no route");
   EXPECT_EQ(two.details, (Texts{"node n1 does not answer: no route", "node n2 does not answer"}));

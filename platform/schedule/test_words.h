@@ -10,14 +10,14 @@
 
 namespace muster::schedule {
 
-struct Told {
+struct WaitReason {
   Constraint constraint = Constraint::kNone;
   std::string text;
   std::vector<std::string> details;
   std::optional<Time> may_start;
 };
 
-inline Told told(const WaitVerdict& verdict) {
+inline WaitReason wait_reason(const WaitVerdict& verdict) {
   return {.constraint = verdict.constraint,
           .text = words::sentence(verdict.reason),
           .details = words::details(verdict.reason),

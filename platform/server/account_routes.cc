@@ -82,14 +82,14 @@ http::Response whoami(const Accounts& accounts, const Controller& controller, co
 namespace {
 
 /// The requested lifetime; a token created by a program's token lives no longer than that token.
-std::optional<std::chrono::seconds> bounded_lifetime(const Accounts& accounts,
-                                                     const base::Clock& clock, const Identity& who,
-                                                     std::optional<std::chrono::seconds> wish) {
-  if (who.token_kind != TokenKind::kApi) return wish;
+std::optional<std::chrono::seconds> bounded_lifetime(
+    const Accounts& accounts, const base::Clock& clock, const Identity& who,
+    std::optional<std::chrono::seconds> requested) {
+  if (who.token_kind != TokenKind::kApi) return requested;
   const auto expires = expiry_of(accounts, who);
-  if (!expires) return wish;
+  if (!expires) return requested;
   const auto left = std::chrono::floor<std::chrono::seconds>(*expires - clock.now());
-  return wish ? std::min(*wish, left) : left;
+  return requested ? std::min(*requested, left) : left;
 }
 
 /// The request's token may be for programs, a session, or an invitation, which is used up.

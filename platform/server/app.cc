@@ -380,7 +380,8 @@ void App::look_whether_idle() {
   const bool has_page = parts_.door != nullptr && parts_.door->address();
   const bool is_answering = answering_.use_count() > 1;
   const bool was_answering = std::exchange(was_answering_, is_answering);
-  const bool is_busy = has_page || !parts_.controller.idle() || (parts_.told && !parts_.told());
+  const bool is_busy =
+      has_page || !parts_.controller.idle() || (parts_.all_delivered && !parts_.all_delivered());
   if (is_busy || is_answering || was_answering) return touch();
   if (std::exchange(leaving_, true)) return;
   base::log_info("the server exits because no job runs and no requests come");

@@ -134,7 +134,7 @@ class App {
     workspace::TreeStore& trees;
     notify::Notifications& notifications;
     /// Whether all notifications were delivered; empty: always.
-    std::function<bool()> told = {};
+    std::function<bool()> all_delivered = {};
     /// Where the page of a server without TLS is served; nullptr: nowhere.
     LoopbackDoor* door = nullptr;
   };

@@ -53,7 +53,7 @@ RouteAnswer list_arrays(const Controller& controller, const ApiCall& call) {
 RouteAnswer get_array(const Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
   MUSTER_TRY(job::Array array, array_of_call(sight, call, Role::kViewer));
-  MUSTER_TRY(const bool with_lines, says_true(call.request, api::kWithLines));
+  MUSTER_TRY(const bool with_lines, flag_parameter(call.request, api::kWithLines));
   if (with_lines) array.spec.array.lines = controller.arrays().lines_of(array.id);
   return array_answer(200, sight, std::move(array));
 }
@@ -78,7 +78,7 @@ RouteHandler changing_array(Controller& controller, ArrayChange change) {
 }
 
 Result<job::Array> stop_array(control::Arrays& arrays, const std::string& id, const ApiCall& call) {
-  MUSTER_TRY(const bool now, says_true(call.request, "now"));
+  MUSTER_TRY(const bool now, flag_parameter(call.request, "now"));
   return arrays.stop(id, now, call.actor());
 }
 

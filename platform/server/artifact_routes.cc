@@ -272,40 +272,41 @@ std::string artifact_page(const workspace::LeftFiles& files) {
   return text + api::artifacts_tail(!files.whole);
 }
 
-struct Wanted {
+struct ListRequest {
   std::filesystem::path folder;
   api::ArtifactQuery query;
   MayGoOn may_go_on;
 };
 
-Result<std::optional<Wanted>> wanted_list(const Controller& controller, const ApiCall& call) {
+Result<std::optional<ListRequest>> list_request_of(const Controller& controller,
+                                                   const ApiCall& call) {
   MUSTER_TRY(const job::Job* const job, viewed_job(controller, call));
   MUSTER_TRY(api::ArtifactQuery query, api::artifact_query_from_parameters(call.request.query));
   const auto folder = controller.artifacts_folder(job->id);
-  if (!folder) return std::optional<Wanted>();
-  return std::optional(Wanted{.folder = *folder,
-                              .query = std::move(query),
-                              .may_go_on = may_still_see(controller, call, job->id)});
+  if (!folder) return std::optional<ListRequest>();
+  return std::optional(ListRequest{.folder = *folder,
+                                   .query = std::move(query),
+                                   .may_go_on = may_still_see(controller, call, job->id)});
 }
 
 void list_artifacts(const Controller& controller, const Workers& workers, const ApiCall& call,
                     const Respond& respond) {
-  const auto wanted = wanted_list(controller, call);
-  if (!wanted) return respond(problem(wanted.error()));
-  if (!*wanted) return respond(json_answer(200, artifact_page({})));
+  const auto request = list_request_of(controller, call);
+  if (!request) return respond(problem(request.error()));
+  if (!*request) return respond(json_answer(200, artifact_page({})));
   using Found = Result<workspace::LeftFiles>;
   const auto found = std::make_shared<Found>(Found(workspace::LeftFiles{}));
-  const auto look = [folder = (*wanted)->folder, query = (*wanted)->query, found] {
+  const auto look = [folder = (*request)->folder, query = (*request)->query, found] {
     *found = workspace::list_left(folder, {.prefix = query.prefix, .after = query.after});
   };
   // Weak: a waiting callback must not keep the workers alive.
   const std::weak_ptr<ArtifactWorkers> weak = workers;
-  workers->reading.run(look, [weak, wanted = **wanted, found, respond] {
+  workers->reading.run(look, [weak, request = **request, found, respond] {
     if (!*found) return respond(problem(found->error()));
-    if (!wanted.query.checksums) return respond(json_answer(200, artifact_page(**found)));
+    if (!request.query.checksums) return respond(json_answer(200, artifact_page(**found)));
     Response answer = json_answer(200, "");
     answer.stream =
-        checksum_stream(weak.lock(), wanted.folder, *std::move(*found), wanted.may_go_on);
+        checksum_stream(weak.lock(), request.folder, *std::move(*found), request.may_go_on);
     respond(std::move(answer));
   });
 }
@@ -366,7 +367,7 @@ std::optional<Span> span_of(std::string_view range, int64_t bytes) {
   return Span{.begin = *first, .end = last && *last < bytes ? *last + 1 : bytes};
 }
 
-struct FileWish {
+struct FileRequest {
   std::filesystem::path folder;
   std::string path;
   std::string range;
@@ -377,56 +378,57 @@ struct FileWish {
   std::function<bool()> has_left;  ///< the client; may be empty
 };
 
-Result<FileWish> wanted_file(const Controller& controller, const ApiCall& call) {
+Result<FileRequest> file_request_of(const Controller& controller, const ApiCall& call) {
   MUSTER_TRY(const job::Job* const job, viewed_job(controller, call));
-  FileWish wish{.folder = {},
-                .path = parameter(call.request, api::kArtifactPath),
-                .range = header(call.request, "range"),
-                .if_match = header(call.request, "if-match"),
-                .if_range = header(call.request, "if-range"),
-                .job = job->spec.name,
-                .may_go_on = may_still_see(controller, call, job->id),
-                .has_left = call.request.peer.has_left};
+  FileRequest request{.folder = {},
+                      .path = parameter(call.request, api::kArtifactPath),
+                      .range = header(call.request, "range"),
+                      .if_match = header(call.request, "if-match"),
+                      .if_range = header(call.request, "if-range"),
+                      .job = job->spec.name,
+                      .may_go_on = may_still_see(controller, call, job->id),
+                      .has_left = call.request.peer.has_left};
   const auto folder = controller.artifacts_folder(job->id);
   if (!folder) {
     return Error{.code = ErrorCode::kNotFound,
                  .what = "job '" + job->spec.name + "' has left no artifacts",
                  .advice = "tasks write artifacts into the folder of --artifacts"};
   }
-  wish.folder = *folder;
-  return wish;
+  request.folder = *folder;
+  return request;
 }
 
-Response unchanged_no_more(const FileWish& wish) {
+Response unchanged_no_more(const FileRequest& request) {
   constexpr int kPreconditionFailed = 412;
   return problem({.code = ErrorCode::kConflict,
-                  .what = workspace::shown(wish.path) + " has changed since it was listed",
+                  .what = workspace::shown(request.path) + " has changed since it was listed",
                   .advice = "list the artifacts again"},
                  kPreconditionFailed);
 }
 
-Response beyond_the_end(const FileWish& wish, int64_t bytes) {
+Response beyond_the_end(const FileRequest& request, int64_t bytes) {
   constexpr int kNoSuchRange = 416;
-  Response answer = problem({.code = ErrorCode::kInvalid,
-                             .what = workspace::shown(wish.path) + " has " + std::to_string(bytes) +
-                                     " bytes, and the requested range is beyond its end"},
-                            kNoSuchRange);
+  Response answer =
+      problem({.code = ErrorCode::kInvalid,
+               .what = workspace::shown(request.path) + " has " + std::to_string(bytes) +
+                       " bytes, and the requested range is beyond its end"},
+              kNoSuchRange);
   answer.headers["content-range"] = "bytes */" + std::to_string(bytes);
   return answer;
 }
 
 /// The size is that at the time of opening: bytes that a task appends later are not sent.
-Response file_answer(const Workers& workers, const FileWish& wish, OpenedFile file,
+Response file_answer(const Workers& workers, const FileRequest& request, OpenedFile file,
                      const std::optional<std::string>& sum) {
   constexpr int kPartial = 206;
   const Etags etags = etags_of(file.state, sum);
-  if (!wish.if_match.empty() && wish.if_match != "*" && !etags.contain(wish.if_match)) {
-    return unchanged_no_more(wish);
+  if (!request.if_match.empty() && request.if_match != "*" && !etags.contain(request.if_match)) {
+    return unchanged_no_more(request);
   }
   const int64_t bytes = file.state.bytes;
-  const bool is_same = wish.if_range.empty() || etags.contain(wish.if_range);
-  const auto part = is_same ? span_of(wish.range, bytes) : std::nullopt;
-  if (part && (part->begin >= part->end)) return beyond_the_end(wish, bytes);
+  const bool is_same = request.if_range.empty() || etags.contain(request.if_range);
+  const auto part = is_same ? span_of(request.range, bytes) : std::nullopt;
+  if (part && (part->begin >= part->end)) return beyond_the_end(request, bytes);
   const Span span = part.value_or(Span{.begin = 0, .end = bytes});
   Response answer{.status = part ? kPartial : 200,
                   .content_type = "application/octet-stream",
@@ -442,7 +444,7 @@ Response file_answer(const Workers& workers, const FileWish& wish, OpenedFile fi
                                       std::to_string(span.end - 1) + "/" + std::to_string(bytes);
   }
   answer.stream =
-      file_stream(workers, std::move(file), span.begin, span.end - span.begin, wish.may_go_on);
+      file_stream(workers, std::move(file), span.begin, span.end - span.begin, request.may_go_on);
   return answer;
 }
 
@@ -454,17 +456,17 @@ struct FileBeingSummed {
 };
 
 /// Computes the checksum step by step, so that other requests have their turns, then answers.
-void sum_and_answer(const std::weak_ptr<ArtifactWorkers>& weak, const FileWish& wish,
+void sum_and_answer(const std::weak_ptr<ArtifactWorkers>& weak, const FileRequest& request,
                     const std::shared_ptr<FileBeingSummed>& file, const Respond& respond) {
-  if (!wish.may_go_on()) {
+  if (!request.may_go_on()) {
     return respond(
-        problem({.code = ErrorCode::kNotFound, .what = "there is no job '" + wish.job + "'"}));
+        problem({.code = ErrorCode::kNotFound, .what = "there is no job '" + request.job + "'"}));
   }
-  if (wish.has_left && wish.has_left()) {
-    return respond(problem(
-        {.code = ErrorCode::kUnavailable,
-         .what = "the checksum of " + workspace::shown(wish.path) + " was not computed to its end",
-         .advice = "send the request again"}));
+  if (request.has_left && request.has_left()) {
+    return respond(problem({.code = ErrorCode::kUnavailable,
+                            .what = "the checksum of " + workspace::shown(request.path) +
+                                    " was not computed to its end",
+                            .advice = "send the request again"}));
   }
   const Workers workers = weak.lock();
   const auto step = [file, sums = &workers->sums] {
@@ -474,39 +476,39 @@ void sum_and_answer(const std::weak_ptr<ArtifactWorkers>& weak, const FileWish& 
     file->sum = file->summing.sum();
     if (file->sum) sums->keep(file->summing.file().state, *file->sum);
   };
-  workers->summing.run(step, [weak, wish, file, respond] {
-    if (!file->is_summed) return sum_and_answer(weak, wish, file, respond);
-    respond(file_answer(weak.lock(), wish, std::move(file->summing).take_file(), file->sum));
+  workers->summing.run(step, [weak, request, file, respond] {
+    if (!file->is_summed) return sum_and_answer(weak, request, file, respond);
+    respond(file_answer(weak.lock(), request, std::move(file->summing).take_file(), file->sum));
   });
 }
 
 /// A request may name the content by a checksum that is not known, because the server was restarted
 /// or the cache is full.
-void answer_with_file(const std::weak_ptr<ArtifactWorkers>& weak, const FileWish& wish,
+void answer_with_file(const std::weak_ptr<ArtifactWorkers>& weak, const FileRequest& request,
                       OpenedFile file, const Respond& respond) {
   const Workers workers = weak.lock();
   const auto sum = workers->sums.find(file.state);
-  if (sum || !(has_sum(wish.if_match) || has_sum(wish.if_range))) {
-    return respond(file_answer(workers, wish, std::move(file), sum));
+  if (sum || !(has_sum(request.if_match) || has_sum(request.if_range))) {
+    return respond(file_answer(workers, request, std::move(file), sum));
   }
   const auto summed = std::make_shared<FileBeingSummed>(
       FileBeingSummed{.summing = workspace::Summing(std::move(file))});
-  sum_and_answer(weak, wish, summed, respond);
+  sum_and_answer(weak, request, summed, respond);
 }
 
 void fetch(const Controller& controller, const Workers& workers, const ApiCall& call,
            const Respond& respond) {
-  const auto wish = wanted_file(controller, call);
-  if (!wish) return respond(problem(wish.error()));
+  const auto request = file_request_of(controller, call);
+  if (!request) return respond(problem(request.error()));
   const auto opened = std::make_shared<std::optional<Result<OpenedFile>>>();
-  const auto open = [folder = wish->folder, path = wish->path, opened] {
+  const auto open = [folder = request->folder, path = request->path, opened] {
     opened->emplace(workspace::open_left(folder, path));
   };
   const std::weak_ptr<ArtifactWorkers> weak = workers;
-  workers->reading.run(open, [weak, wish = *wish, opened, respond] {
+  workers->reading.run(open, [weak, request = *request, opened, respond] {
     Result<OpenedFile>& file = **opened;
     if (!file) return respond(problem(file.error()));
-    answer_with_file(weak, wish, *std::move(file), respond);
+    answer_with_file(weak, request, *std::move(file), respond);
   });
 }
 

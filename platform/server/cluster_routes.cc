@@ -195,24 +195,24 @@ class Simulations {
     if (turns_.waiting(call.who.user) >= kMostWaiting) return respond(too_many(call.who.user));
     turns_.add(call.who.user,
                [this,
-                wish = Controller::WhatIfWish{.add_nodes = request->add_nodes,
-                                              .like = request->like,
-                                              .run_time = request->run_time},
+                change = Controller::WhatIfChange{.add_nodes = request->add_nodes,
+                                                  .like = request->like,
+                                                  .run_time = request->run_time},
                 respond, has_left = call.request.peer.has_left](base::Turns::Done done) {
                  if (has_left && has_left()) {
                    respond(left_before_its_turn());
                    return done();
                  }
-                 begin(wish, respond, std::move(done));
+                 begin(change, respond, std::move(done));
                });
   }
 
  private:
   static constexpr size_t kMostWaiting = 4;  ///< of one user
 
-  void begin(const Controller::WhatIfWish& wish, const http::Respond& respond,
+  void begin(const Controller::WhatIfChange& change, const http::Respond& respond,
              base::Turns::Done done) {
-    auto compute = controller_.what_if(wish);
+    auto compute = controller_.what_if(change);
     if (!compute) {
       respond(problem(compute.error()));
       return done();

@@ -21,16 +21,16 @@ constexpr size_t kHorizonChangesAtOnce = 256;
 
 EventHorizon::EventHorizon(control::Controller& controller)
     : controller_(controller), feed_watch_(controller.feed().watch([this] {
-        if (known_) look_at_changes();
+        if (is_computed_) look_at_changes();
       })) {}
 
 base::Time EventHorizon::time() {
-  if (!known_) look_at_all();
+  if (!is_computed_) look_at_all();
   return time_;
 }
 
 void EventHorizon::look_at_all() {
-  known_ = true;
+  is_computed_ = true;
   at_ = controller_.feed().now();
   controller_.jobs().each_job(false, std::nullopt, [this](const job::JobFacts& job) {
     time_ = std::max(time_, job.last_event());
@@ -231,8 +231,8 @@ std::optional<http::BodyPiece> EventWatchStream::end_if_over(const Sight& sight)
   if (!start_.job) return std::nullopt;
   const Job* const job = controller_.jobs().with_id(*start_.job);
   if (job == nullptr || !sight.sees(*job)) return http::BodyPiece(std::nullopt);
-  const bool told = job->events.empty() || job->events.back().time <= last_;
-  if (!job::is_final(job->phase) || !told) return std::nullopt;
+  const bool all_sent = job->events.empty() || job->events.back().time <= last_;
+  if (!job::is_final(job->phase) || !all_sent) return std::nullopt;
   ended_ = true;
   std::string text;
   http::append_event(text, api::kEndEvent, api::job_to_json(sight.redacted(*job)));

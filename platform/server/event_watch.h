@@ -43,7 +43,7 @@ class EventHorizon {
   control::Controller& controller_;
   control::FeedPosition at_;
   base::Time time_{};
-  bool known_ = false;  ///< time() was called
+  bool is_computed_ = false;  ///< time() was called
   std::shared_ptr<void> feed_watch_;
 };
 

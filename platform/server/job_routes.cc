@@ -63,7 +63,7 @@ Result<std::string> idempotency_key_of(const ApiCall& call) {
 Result<control::SubmitManner> manner_of(const ApiCall& call, const Sight& sight) {
   control::SubmitManner manner{.name_template =
                                    parameter(call.request, std::string(api::kNameTemplate))};
-  MUSTER_TRY(manner.name_suffix, says_true(call.request, api::kNameSuffix));
+  MUSTER_TRY(manner.name_suffix, flag_parameter(call.request, api::kNameSuffix));
   const std::string repeated = parameter(call.request, std::string(api::kRerunOf));
   if (repeated.empty()) return manner;
   MUSTER_TRY(const job::Job* const job, sight.job(repeated, "", Role::kViewer));
@@ -136,7 +136,7 @@ void submit(Controller& controller, const ApiCall& call, const Respond& respond)
   if (!allowed) return respond(problem(allowed.error()));
   const auto may_run = sight.may_run_in(spec->sandbox);
   if (!may_run) return respond(problem(may_run.error()));
-  const auto dry_run = says_true(call.request, api::kDryRun);
+  const auto dry_run = flag_parameter(call.request, api::kDryRun);
   if (!dry_run) return respond(problem(dry_run.error()));
   const auto manner = manner_of(call, sight);
   if (!manner) return respond(problem(manner.error()));
@@ -190,7 +190,7 @@ RouteHandler changing_job(Controller& controller, JobChange change) {
 /// Also stops a member of an array that has no job yet.
 RouteAnswer stop_job(Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
-  MUSTER_TRY(const bool now, says_true(call.request, "now"));
+  MUSTER_TRY(const bool now, flag_parameter(call.request, "now"));
   const auto job = job_of(sight, call, Role::kMember);
   if (job) {
     MUSTER_TRY(job::Job stopped, controller.stop((*job)->id, now, call.actor()));
@@ -313,27 +313,29 @@ void add_job_routes(Router& router, Controller& controller) {
 
 namespace {
 
-struct MetricWish {
+struct MetricRequest {
   std::string job;  ///< its id
   job::MetricQuery query;
 };
 
-Result<MetricWish> metric_wish_of(const control::Controller& controller, const ApiCall& call) {
+Result<MetricRequest> metric_request_of(const control::Controller& controller,
+                                        const ApiCall& call) {
   const Sight sight(controller, call.who);
   const std::string& name = call.path.at("name");
   MUSTER_TRY(const job::Job* const job,
              sight.job(name, parameter(call.request, "project"), access::Role::kViewer));
   MUSTER_TRY(job::MetricQuery query, api::metric_query_from_parameters(call.request.query));
   MUSTER_CHECK(check_task(*job, query.task));
-  return MetricWish{.job = job->id, .query = std::move(query)};
+  return MetricRequest{.job = job->id, .query = std::move(query)};
 }
 
 void metrics(const control::Controller& controller, const ApiCall& call,
              const http::Respond& respond) {
-  const auto wish = metric_wish_of(controller, call);
-  if (!wish) return respond(problem(wish.error()));
+  const auto request = metric_request_of(controller, call);
+  if (!request) return respond(problem(request.error()));
   controller.read_metrics(
-      wish->job, wish->query, [respond](const Result<std::vector<job::MetricSeries>>& series) {
+      request->job, request->query,
+      [respond](const Result<std::vector<job::MetricSeries>>& series) {
         respond(series ? json_answer(200, api::metrics_to_json(*series)) : problem(series.error()));
       });
 }

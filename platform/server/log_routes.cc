@@ -27,7 +27,7 @@ base::Error wrong_place() {
 }
 
 /// Frames are sent only to clients that request them explicitly.
-LogFormat wanted_format(const http::Request& request) {
+LogFormat requested_format(const http::Request& request) {
   const auto accept = request.headers.find("accept");
   const bool frames = accept != request.headers.end() &&
                       accept->second.find(api::kLogStreamType) != std::string::npos;
@@ -58,7 +58,7 @@ RouteAnswer logs(base::EventLoop& loop, control::Controller& controller, LogShar
   MUSTER_CHECK(check_attempt(*job, query.attempt));
   const std::string place = last_event_id(call.request);
   if (!place.empty() && !logs::log_position_of(place)) return wrong_place();
-  const LogFormat format = wanted_format(call.request);
+  const LogFormat format = requested_format(call.request);
   return event_answer(
       std::make_shared<LogStream>(
           StreamLife{.loop = loop, .still_valid = call.still_valid}, controller, shares, call.who,

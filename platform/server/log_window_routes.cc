@@ -148,11 +148,11 @@ Result<LogOfTask> log_at(const control::Controller& controller, const ApiCall& c
   const Sight sight(controller, call.who);
   MUSTER_TRY(const job::Job* const job,
              sight.job(call.path.at("name"), place.project, access::Role::kViewer));
-  const std::optional<std::string> wanted =
+  const std::optional<std::string> task_name =
       place.task.empty() ? std::nullopt : std::optional(place.task);
-  MUSTER_CHECK(check_task(*job, wanted));
+  MUSTER_CHECK(check_task(*job, task_name));
   const auto task = std::find_if(job->tasks.begin(), job->tasks.end(), [&](const job::Task& each) {
-    return !wanted || each.name == *wanted;
+    return !task_name || each.name == *task_name;
   });
   if (task == job->tasks.end()) {
     return base::Error{.code = base::ErrorCode::kNotFound,

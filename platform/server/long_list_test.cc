@@ -127,7 +127,7 @@ TEST_F(LongList, HasTheSamePagesAsTheDefinitionOfTheQuery) {
     }
   }
   for (const api::JobQuery& query : queries) {
-    const std::string told =
+    const std::string description =
         query.owner.value_or(query.prefix.value_or("")) + " by " + api::order_name(query.order);
     JobNames expected = names_of(query);
     const auto all = static_cast<int64_t>(expected.size());
@@ -138,12 +138,12 @@ TEST_F(LongList, HasTheSamePagesAsTheDefinitionOfTheQuery) {
       const api::JobPage part = page(query, cursor);
       for (const Job& job : part.jobs) names.push_back(job.spec.name);
       if (query.count) {
-        EXPECT_EQ(part.counts.value_or(api::JobCounts{}).all, all) << told;
+        EXPECT_EQ(part.counts.value_or(api::JobCounts{}).all, all) << description;
       }
       cursor = part.next;
       if (cursor.empty()) break;
     }
-    EXPECT_EQ(names, expected) << told;
+    EXPECT_EQ(names, expected) << description;
   }
 }
 

@@ -50,15 +50,15 @@ void add_subscription(Notifications& notifications, const Controller& controller
                       const ApiCall& call, const Respond& respond) {
   auto project = project_in_path(controller, call, Role::kAdmin);
   if (!project) return respond(problem(project.error()));
-  auto wish = api::subscription_request_from_json(call.request.body);
-  if (!wish) return respond(problem(wish.error()));
+  auto request = api::subscription_request_from_json(call.request.body);
+  if (!request) return respond(problem(request.error()));
   notifications.add({.project = *std::move(project),
-                     .url = std::move(wish->url),
-                     .on = std::move(wish->on),
-                     .job = std::move(wish->job),
-                     .labels = std::move(wish->labels),
-                     .with_lines = wish->with_lines,
-                     .members = wish->members},
+                     .url = std::move(request->url),
+                     .on = std::move(request->on),
+                     .job = std::move(request->job),
+                     .labels = std::move(request->labels),
+                     .with_lines = request->with_lines,
+                     .members = request->members},
                     call.actor(), [respond](const Result<IssuedSubscription>& added) {
                       respond(added ? keyed_answer(201, *added) : refused(added.error()));
                     });

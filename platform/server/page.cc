@@ -81,7 +81,7 @@ bool refuses_gzip(const Request& request) {
   return true;
 }
 
-Response wants_gzip() {
+Response gzip_required() {
   constexpr int kNotAcceptable = 406;
   return problem({.code = ErrorCode::kInvalid,
                   .what = "the page is compressed with gzip, which this client refuses",
@@ -150,7 +150,7 @@ Response page_answer(const Request& request) {
     const bool is_immutable = file != nullptr && path.starts_with("assets/");
     if (file == nullptr && is_view(path)) file = page::find_page_file("index.html");
     response = file == nullptr         ? page_missing(request.path)
-               : refuses_gzip(request) ? wants_gzip()
+               : refuses_gzip(request) ? gzip_required()
                                        : page_file_answer(request, *file, is_immutable);
   }
   add_page_headers(response);

@@ -32,7 +32,7 @@ base::Result<const job::Job*> job_to_enter(control::Controller& controller, cons
       const job::Job* const job,
       sight.job(call.path.at("name"), parameter(call.request, "project"), access::Role::kMember));
   MUSTER_CHECK(sight.may_run_in(job->spec.sandbox));
-  if (http::wants_websocket(call.request)) return job;
+  if (http::requests_websocket(call.request)) return job;
   return Error{.code = ErrorCode::kInvalid,
                .what = "this request requires a WebSocket",
                .advice = "request an upgrade to a WebSocket, version 13 (RFC 6455)"};
@@ -81,7 +81,7 @@ class ProgramBridges::Ends : public std::enable_shared_from_this<Ends> {
     exec_->pause(true);
   }
 
-  void when_begun(engine::Exec::Begun told) { exec_->when_begun(std::move(told)); }
+  void when_begun(engine::Exec::Begun on_begun) { exec_->when_begun(std::move(on_begun)); }
 
   /// From here on the WebSocket keeps this alive until it is closed.
   void open(std::shared_ptr<WebSocket> socket) {
@@ -95,7 +95,7 @@ class ProgramBridges::Ends : public std::enable_shared_from_this<Ends> {
              [self = shared_from_this()] {
                if (self->exec_ != nullptr) self->exec_->pause(false);
              }});
-    if (exit_) return say_exit();
+    if (exit_) return send_exit();
     exec_->pause(false);
   }
 
@@ -110,10 +110,10 @@ class ProgramBridges::Ends : public std::enable_shared_from_this<Ends> {
   void on_exit(const job::ExitStatus& status) {
     exec_.reset();
     exit_ = status;
-    if (socket_ != nullptr) say_exit();
+    if (socket_ != nullptr) send_exit();
   }
 
-  void say_exit() {
+  void send_exit() {
     socket_->send(WebSocket::Kind::kText, api::terminal_exit_to_json(*exit_));
     socket_->close(kDone, "");
   }

@@ -32,7 +32,7 @@ class FakeProgram : public Exec {
  public:
   explicit FakeProgram(Program& program) : program_(program) {}
   ~FakeProgram() override { program_.dropped = true; }
-  void when_begun(Begun told) override { program_.begun = std::move(told); }
+  void when_begun(Begun on_begun) override { program_.begun = std::move(on_begun); }
   void write(std::string_view bytes) override { program_.input += bytes; }
   size_t waiting() const override { return program_.waiting; }
   void close_input() override { program_.input += "<end>"; }

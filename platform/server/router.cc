@@ -160,7 +160,7 @@ std::string parameter(const http::Request& request, std::string_view name) {
   return found == request.query.end() ? "" : found->second;
 }
 
-base::Result<bool> says_true(const http::Request& request, std::string_view name) {
+base::Result<bool> flag_parameter(const http::Request& request, std::string_view name) {
   const auto found = request.query.find(std::string(name));
   bool flag = false;
   if (found == request.query.end() || api::take_flag(found->second, flag).empty()) return flag;

@@ -72,7 +72,7 @@ RouteHandler at_once(std::function<RouteAnswer(const ApiCall&)> answer);
 std::string parameter(const http::Request& request, std::string_view name);
 /// "true" or "false"; false if it is absent. kInvalid for any other value: a typo such as
 /// ?dry_run=True must not start a job.
-base::Result<bool> says_true(const http::Request& request, std::string_view name);
+base::Result<bool> flag_parameter(const http::Request& request, std::string_view name);
 /// A header, by its name in lower case; empty if it is absent.
 std::string header(const http::Request& request, std::string_view name);
 

@@ -55,7 +55,7 @@ TEST(Router, DistinguishesAnUnknownPathFromAWrongMethod) {
 }
 
 TEST(Router, AdmitsEachCallerToTheRoutesOfItsRole) {
-  const Identity nobody;
+  const Identity anonymous;
   const Identity member{.user = "mia", .projects = {{"p", Role::kMember}}};
   const Identity viewer{.user = "vic", .server_role = Role::kViewer};
   const Identity admin{.user = "ann", .server_role = Role::kAdmin};
@@ -70,7 +70,7 @@ TEST(Router, AdmitsEachCallerToTheRoutesOfItsRole) {
     int status;
   };
   for (const Case& each :
-       {Case{"GET", "/healthz", nobody, 200}, Case{"POST", "/v1/login", invited, 200},
+       {Case{"GET", "/healthz", anonymous, 200}, Case{"POST", "/v1/login", invited, 200},
         Case{"GET", "/v1/jobs", invited, 403}, Case{"POST", "/v1/users", invited, 403},
         Case{"GET", "/v1/jobs", member, 200}, Case{"GET", "/v1/users", member, 403},
         Case{"GET", "/v1/users", viewer, 200}, Case{"POST", "/v1/users", viewer, 403},

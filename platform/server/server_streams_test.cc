@@ -304,7 +304,7 @@ TEST_F(Streams, EndTheEventsOfAJobWithTheJob) {
 
 TEST_F(Streams, ContinueALogAtEachPlace) {
   const std::string id = submit("a");
-  std::string wanted;
+  std::string expected;
   std::mt19937 random(7);  // NOLINT: the same each time
   std::string got;
   std::string place;
@@ -314,12 +314,12 @@ TEST_F(Streams, ContinueALogAtEachPlace) {
     for (unsigned i = random() % 200 + 1; i > 0; --i) {
       bytes += std::to_string(round) + "-" + std::to_string(i) + "\n";
     }
-    wanted += bytes;
+    expected += bytes;
     print(id, bytes);
     if (round == 39) end(id);
     std::string since_place;
     unsigned left = round == 39 ? 1'000'000'000 : 1 + random() % 400;
-    const size_t all = wanted.size();
+    const size_t all = expected.size();
     const auto read = reader.logs(
         "a", {.follow = true}, place,
         {.on_record =
@@ -334,7 +334,7 @@ TEST_F(Streams, ContinueALogAtEachPlace) {
              }});
     ASSERT_TRUE(read) << read.error().to_string();
   }
-  EXPECT_EQ(got, wanted);
+  EXPECT_EQ(got, expected);
 }
 
 TEST_F(Streams, RefuseAnInvalidPlace) {
@@ -430,11 +430,11 @@ TEST_F(Streams, AFollowerBehindTheStoreReadsByItself) {
 
 TEST_F(Streams, ListJobsPageByPageInEachOrder) {
   for (const char* name : {"c", "a", "d", "b", "e"}) submit(name);
-  const std::map<api::JobQuery::Order, Names> wanted{
+  const std::map<api::JobQuery::Order, Names> expected{
       {api::JobQuery::Order::kOldestFirst, {"c", "a", "d", "b", "e"}},
       {api::JobQuery::Order::kNewestFirst, {"e", "b", "d", "a", "c"}},
       {api::JobQuery::Order::kByName, {"a", "b", "c", "d", "e"}}};
-  for (const auto& [order, names] : wanted) {
+  for (const auto& [order, names] : expected) {
     for (int limit = 1; limit <= 6; ++limit) {
       api::JobQuery query{.order = order, .limit = limit};
       Names listed;

@@ -73,7 +73,7 @@ RouteAnswer create_sweep(Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
   MUSTER_CHECK(sight.project_of_spec(spec.job.project, Role::kMember));
   MUSTER_CHECK(sight.may_run_in(spec.job.sandbox));
-  MUSTER_TRY(const bool dry_run, says_true(call.request, api::kDryRun));
+  MUSTER_TRY(const bool dry_run, flag_parameter(call.request, api::kDryRun));
   if (dry_run) {
     const auto plan = controller.sweeps().plan(spec);
     if (!plan) return api::with_api_names<sweep::SweepSpec>(sight.redacted(plan.error()));

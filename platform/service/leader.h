@@ -77,7 +77,7 @@ class Leader {
   notify::Courier courier_;
   notify::CommandHook hook_;
   notify::Notifications notifications_;
-  NotifyingStore told_store_;
+  NotifyingStore notifying_store_;
   std::unique_ptr<engine::Engine> engine_;
   control::Accounts accounts_;
   control::Controller controller_;

@@ -61,9 +61,9 @@ TEST(Standby, CanBeStoppedOnlyByItsOwner) {
   EXPECT_FALSE(asked(strange).left);
   http::Request own = strange;
   own.peer.user = 0;
-  const Asked told = asked(own);
-  EXPECT_TRUE(told.left);
-  EXPECT_EQ(told.answer.status, 202);
+  const Asked own_answer = asked(own);
+  EXPECT_TRUE(own_answer.left);
+  EXPECT_EQ(own_answer.answer.status, 202);
 }
 
 TEST(Standby, IdentifiesItselfOnlyToItsOwner) {
@@ -89,7 +89,7 @@ base::UniqueFd listening_at(const std::string& name) {
   return fd;
 }
 
-std::string heard_by(const base::UniqueFd& fd) {
+std::string received_by(const base::UniqueFd& fd) {
   std::array<char, 256> text{};
   const ssize_t count = ::recv(fd.get(), text.data(), text.size(), MSG_DONTWAIT);
   return count < 0 ? "" : std::string(text.data(), static_cast<size_t>(count));
@@ -100,7 +100,7 @@ TEST(Notify, ReachesASocketInTheFileSystem) {
   const std::string name = (folder / "notify").string();
   const base::UniqueFd systemd = listening_at(name);
   EXPECT_TRUE(notify(name, "READY=1\nSTATUS=leads"));
-  EXPECT_EQ(heard_by(systemd), "READY=1\nSTATUS=leads");
+  EXPECT_EQ(received_by(systemd), "READY=1\nSTATUS=leads");
 }
 
 TEST(Notify, ReachesAnAbstractSocket) {
@@ -108,7 +108,7 @@ TEST(Notify, ReachesAnAbstractSocket) {
   const std::string name = "@" + (folder / "notify").string();
   const base::UniqueFd systemd = listening_at(name);
   EXPECT_TRUE(notify(name, "STOPPING=1"));
-  EXPECT_EQ(heard_by(systemd), "STOPPING=1");
+  EXPECT_EQ(received_by(systemd), "STOPPING=1");
 }
 
 TEST(Notify, IgnoresAMissingListener) {
@@ -128,7 +128,7 @@ TEST(Notify, RemovesTheVariableFromTheEnvironmentOfJobs) {
 }  // namespace
 namespace {
 
-http::Handler saying(const std::string& text) {
+http::Handler answering_with(const std::string& text) {
   return [text](const http::Request&, const http::Respond& respond) { respond({.body = text}); };
 }
 
@@ -146,10 +146,10 @@ TEST(FrontDoor, PassesRequestsToThePresentHandler) {
   std::string body;
 
   EXPECT_EQ(status_of(handler, body), 503);
-  door.let_answer(saying("first"));
+  door.let_answer(answering_with("first"));
   EXPECT_EQ(status_of(handler, body), 200);
   EXPECT_EQ(body, "first");
-  door.let_answer(saying("second"));
+  door.let_answer(answering_with("second"));
   EXPECT_EQ(status_of(handler, body), 200);
   EXPECT_EQ(body, "second");
 }
@@ -157,7 +157,7 @@ TEST(FrontDoor, PassesRequestsToThePresentHandler) {
 TEST(FrontDoor, RefusesRequestsAfterItsDestruction) {
   auto door = std::make_unique<FrontDoor>();
   const http::Handler handler = door->handler();
-  door->let_answer(saying("first"));
+  door->let_answer(answering_with("first"));
   door.reset();
   std::string body;
   EXPECT_EQ(status_of(handler, body), 503);
@@ -167,7 +167,7 @@ TEST(FrontDoor, AHandlerMayBeReplacedDuringItsOwnAnswer) {
   FrontDoor door;
   const std::string text(100, 'x');
   door.let_answer([&door, text](const http::Request&, const http::Respond& respond) {
-    door.let_answer(saying("next"));
+    door.let_answer(answering_with("next"));
     respond({.body = text});
   });
   std::string body;

@@ -27,10 +27,10 @@ Result<store::Contents> NotifyingStore::load_packed() {
 }
 
 Result<void> NotifyingStore::commit(const store::Batch& batch) {
-  const std::vector<Told> told = notifiable_events(batch);
+  const std::vector<NotifiableEvent> events = notifiable_events(batch);
   std::vector<job::Delivery> deliveries;
   notify::DraftCounts drafted;
-  for (const Told& each : told) {
+  for (const NotifiableEvent& each : events) {
     for (job::Delivery& draft : notifications_.draft(*each.job, each.happening, drafted)) {
       deliveries.push_back(std::move(draft));
     }
@@ -46,8 +46,8 @@ Result<void> NotifyingStore::commit(const store::Batch& batch) {
     notifications_.project_is_gone(project);
   }
   notifications_.take(std::move(deliveries));
-  for (const Told& each : told) tell_hook(each);
-  for (const job::ObjectEnd& end : batch.ends) tell_hook(end);
+  for (const NotifiableEvent& each : events) run_hook(each);
+  for (const job::ObjectEnd& end : batch.ends) run_hook(end);
   return {};
 }
 
@@ -65,12 +65,12 @@ Result<void> NotifyingStore::commit_with(const store::Batch& batch,
   return store_.commit(whole);
 }
 
-std::vector<NotifyingStore::Told> NotifyingStore::notifiable_events(
+std::vector<NotifyingStore::NotifiableEvent> NotifyingStore::notifiable_events(
     const store::Batch& batch) const {
-  std::vector<Told> told;
+  std::vector<NotifiableEvent> events;
   const auto note = [&](const Job& job, const notify::ObservedState& before) {
     for (const Happening happening : notify::happenings_between(before, job)) {
-      told.push_back({.job = &job, .happening = happening});
+      events.push_back({.job = &job, .happening = happening});
     }
   };
   for (const store::NewJob& job : batch.new_jobs) note(*job.job, {});
@@ -79,7 +79,7 @@ std::vector<NotifyingStore::Told> NotifyingStore::notifiable_events(
     const auto before = standings_.find(job->id);
     if (before != standings_.end()) note(*job, before->second);
   }
-  return told;
+  return events;
 }
 
 void NotifyingStore::remember(const store::Batch& batch) {
@@ -96,21 +96,21 @@ void NotifyingStore::remember(const Job& job) {
   }
 }
 
-void NotifyingStore::tell_hook(const Told& told) {
+void NotifyingStore::run_hook(const NotifiableEvent& event) {
   if (!hook_.is_set()) return;
-  hook_.tell({.happening = told.happening,
-              .project = told.job->spec.project,
-              .job = told.job->spec.name,
-              .payload = notifications_.payload_for_hook(*told.job, told.happening)});
+  hook_.add({.happening = event.happening,
+             .project = event.job->spec.project,
+             .job = event.job->spec.name,
+             .payload = notifications_.payload_for_hook(*event.job, event.happening)});
 }
 
-void NotifyingStore::tell_hook(const job::ObjectEnd& end) {
+void NotifyingStore::run_hook(const job::ObjectEnd& end) {
   if (!hook_.is_set()) return;
-  hook_.tell({.happening = notify::happening_of(end),
-              .object = end.kind,
-              .project = end.project,
-              .job = end.name,
-              .payload = notifications_.payload_for_hook(end)});
+  hook_.add({.happening = notify::happening_of(end),
+             .object = end.kind,
+             .project = end.project,
+             .job = end.name,
+             .payload = notifications_.payload_for_hook(end)});
 }
 
 store::Batch batch_of(const notify::NotificationChanges& changes) {
@@ -132,7 +132,7 @@ Result<void> WatchedStore::commit(const store::Batch& batch) {
   // Refused although this server leads: the database is read-only, perhaps only for a while.
   // Refused while no server leads: another server has led in between.
   const auto leader = leadership_->leader();
-  if (leader && !(*leader && (*leader)->is_self)) tell_lost();
+  if (leader && !(*leader && (*leader)->is_self)) report_lost();
   return committed;
 }
 
@@ -140,10 +140,10 @@ void WatchedStore::look() {
   if (leadership_ == nullptr) return;
   const auto leader = leadership_->leader();
   // No leader: this server's connection was lost, and the next commit tries to take the lead again.
-  if (leader && *leader && !(*leader)->is_self) tell_lost();
+  if (leader && *leader && !(*leader)->is_self) report_lost();
 }
 
-void WatchedStore::tell_lost() {
+void WatchedStore::report_lost() {
   if (const auto lost = std::exchange(lost_, nullptr)) lost();
 }
 

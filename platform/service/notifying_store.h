@@ -36,17 +36,17 @@ class NotifyingStore : public store::Store {
   base::Result<void> ping() override { return store_.ping(); }
 
  private:
-  struct Told {
+  struct NotifiableEvent {
     const job::Job* job = nullptr;
     job::Happening happening = job::Happening::kStarted;
   };
-  std::vector<Told> notifiable_events(const store::Batch& batch) const;
+  std::vector<NotifiableEvent> notifiable_events(const store::Batch& batch) const;
   base::Result<void> commit_with(const store::Batch& batch,
                                  const std::vector<job::Delivery>& deliveries);
   void remember(const store::Batch& batch);
   void remember(const job::Job& job);
-  void tell_hook(const Told& told);
-  void tell_hook(const job::ObjectEnd& end);
+  void run_hook(const NotifiableEvent& event);
+  void run_hook(const job::ObjectEnd& end);
 
   store::Store& store_;
   notify::Notifications& notifications_;
@@ -81,7 +81,7 @@ class WatchedStore : public store::Store {
   void look();
 
  private:
-  void tell_lost();
+  void report_lost();
 
   store::Store& store_;
   store::Leadership* leadership_;

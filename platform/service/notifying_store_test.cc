@@ -23,9 +23,9 @@ class Fickle : public store::MemoryStore {
   bool fails = false;
 };
 
-class Telling : public testing::Test {
+class NotifyingStoreTest : public testing::Test {
  protected:
-  Telling() {
+  NotifyingStoreTest() {
     notifications_.add({.project = "lab", .url = "https://h", .on = job::all_happenings()}, {},
                        [](const auto& added) { ASSERT_TRUE(added); });
   }
@@ -36,7 +36,7 @@ class Telling : public testing::Test {
   base::Result<void> changes(const Job& job) { return store_.commit({.changed_jobs = {&job}}); }
 
   /// The notifications in the wrapped store, in order.
-  Texts told() {
+  Texts drafted() {
     std::map<base::Time, std::string> in_order;
     const store::Contents contents = *kept_.load();
     for (const job::Delivery& each : contents.deliveries) {
@@ -71,7 +71,7 @@ class Telling : public testing::Test {
   NotifyingStore store_{kept_, notifications_, hook_};
 };
 
-TEST_F(Telling, NotifiesOfTheEndOfAnArrayAndNotOfItsMembers) {
+TEST_F(NotifyingStoreTest, NotifiesOfTheEndOfAnArrayAndNotOfItsMembers) {
   Job member = job_in("lab");
   member.origin = job::JobOrigin{.kind = job::JobOrigin::Kind::kArray, .name = "all", .id = "a1"};
   ASSERT_TRUE(adds(member));
@@ -84,13 +84,13 @@ TEST_F(Telling, NotifiesOfTheEndOfAnArrayAndNotOfItsMembers) {
                                        .phase = Phase::kFailed,
                                        .counts = {{"failed", 1}}}}}));
 
-  EXPECT_EQ(told(), Texts{"all failed"});
+  EXPECT_EQ(drafted(), Texts{"all failed"});
   const store::Contents contents = *kept_.load();
   EXPECT_EQ(contents.deliveries.front().object, "array");
   EXPECT_NE(contents.deliveries.front().body.find("\"event\":\"array.failed\""), std::string::npos);
 }
 
-TEST_F(Telling, NotifiesOfMembersIfTheSubscriptionAsksForThem) {
+TEST_F(NotifyingStoreTest, NotifiesOfMembersIfTheSubscriptionAsksForThem) {
   notifications_.add(
       {.project = "lab", .url = "https://h", .on = {Happening::kFailed}, .members = true}, {},
       [](const auto& added) { ASSERT_TRUE(added); });
@@ -99,27 +99,27 @@ TEST_F(Telling, NotifiesOfMembersIfTheSubscriptionAsksForThem) {
   ASSERT_TRUE(adds(trial));
   trial.phase = Phase::kFailed;
   ASSERT_TRUE(changes(trial));
-  EXPECT_EQ(told(), Texts{"one failed"});
+  EXPECT_EQ(drafted(), Texts{"one failed"});
 }
 
-TEST_F(Telling, CommitsNotificationsTogetherWithTheirEvents) {
+TEST_F(NotifyingStoreTest, CommitsNotificationsTogetherWithTheirEvents) {
   Job job = job_in("lab");
   ASSERT_TRUE(adds(job));
-  EXPECT_EQ(told(), Texts{});
+  EXPECT_EQ(drafted(), Texts{});
 
   job.phase = Phase::kRunning;
   job.started = clock_.now();
   ASSERT_TRUE(changes(job));
-  EXPECT_EQ(told(), Texts{"one started"});
+  EXPECT_EQ(drafted(), Texts{"one started"});
   job.reason = job::Remark{"still runs"};
   ASSERT_TRUE(changes(job));
   job.phase = Phase::kSucceeded;
   ASSERT_TRUE(changes(job));
   ASSERT_TRUE(changes(job));  // for example, labels of an ended job
-  EXPECT_EQ(told(), (Texts{"one started", "one succeeded"}));
+  EXPECT_EQ(drafted(), (Texts{"one started", "one succeeded"}));
 }
 
-TEST_F(Telling, SendsNothingForAFailedCommitAndEverythingAfterASuccessfulOne) {
+TEST_F(NotifyingStoreTest, SendsNothingForAFailedCommitAndEverythingAfterASuccessfulOne) {
   Job job = job_in("lab");
   ASSERT_TRUE(adds(job));
   kept_.fails = true;
@@ -131,11 +131,11 @@ TEST_F(Telling, SendsNothingForAFailedCommitAndEverythingAfterASuccessfulOne) {
   kept_.fails = false;
   job.phase = Phase::kFailed;
   ASSERT_TRUE(changes(job));
-  EXPECT_EQ(told(), (Texts{"one started", "one failed"}));
+  EXPECT_EQ(drafted(), (Texts{"one started", "one failed"}));
   EXPECT_EQ(notifications_.waiting(), 2U);
 }
 
-TEST_F(Telling, RemembersNotifiedStatesAfterARestart) {
+TEST_F(NotifyingStoreTest, RemembersNotifiedStatesAfterARestart) {
   Job job = job_in("lab");
   job.phase = Phase::kRunning;
   job.started = clock_.now();
@@ -145,14 +145,14 @@ TEST_F(Telling, RemembersNotifiedStatesAfterARestart) {
 
   job.phase = Phase::kStopped;
   ASSERT_TRUE(later.commit({.changed_jobs = {&job}}));
-  EXPECT_EQ(told(), Texts{"one stopped"});
+  EXPECT_EQ(drafted(), Texts{"one stopped"});
 }
 
-TEST_F(Telling, RemovesTheSubscriptionsOfADeletedProject) {
+TEST_F(NotifyingStoreTest, RemovesTheSubscriptionsOfADeletedProject) {
   Job job = job_in("lab");
   job.phase = Phase::kFailed;
   ASSERT_TRUE(adds(job));
-  ASSERT_EQ(told(), Texts{"one failed"});
+  ASSERT_EQ(drafted(), Texts{"one failed"});
   kept_.fails = true;
   EXPECT_FALSE(store_.commit({.removed_projects = {"lab"}}));
   EXPECT_EQ(notifications_.subscriptions("lab").size(), 1U);
@@ -161,14 +161,14 @@ TEST_F(Telling, RemovesTheSubscriptionsOfADeletedProject) {
   ASSERT_TRUE(store_.commit({.removed_projects = {"lab"}}));
   EXPECT_TRUE(notifications_.subscriptions("lab").empty());
   EXPECT_TRUE(kept_.load()->subscriptions.empty());
-  EXPECT_EQ(told(), Texts{});
+  EXPECT_EQ(drafted(), Texts{});
 }
 
-TEST_F(Telling, IgnoresOtherProjects) {
+TEST_F(NotifyingStoreTest, IgnoresOtherProjects) {
   Job job = job_in("other");
   job.phase = Phase::kFailed;
   ASSERT_TRUE(adds(job));
-  EXPECT_EQ(told(), Texts{});
+  EXPECT_EQ(drafted(), Texts{});
 }
 
 }  // namespace

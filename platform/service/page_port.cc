@@ -51,9 +51,9 @@ Result<LoopbackAddress> PagePort::open() {
   return open_as({.name = std::move(name), .port = 0});
 }
 
-Result<LoopbackAddress> PagePort::open_as(LoopbackAddress wish) {
-  MUSTER_TRY(wish.port, server_.listen_on_loopback(wish.port));
-  address_ = std::move(wish);
+Result<LoopbackAddress> PagePort::open_as(LoopbackAddress address) {
+  MUSTER_TRY(address.port, server_.listen_on_loopback(address.port));
+  address_ = std::move(address);
   const Result<void> noted = base::write_file(file_, to_text(*address_));
   if (!noted) base::log_warning(noted.error().to_string());
   base::log_info("serves its web page on http://" + address_->name + ":" +
@@ -65,9 +65,9 @@ Result<LoopbackAddress> PagePort::open_as(LoopbackAddress wish) {
 void PagePort::open_again() {
   const auto noted = base::read_file(file_);
   if (!noted) return;
-  const auto wish = loopback_address_of(*noted);
+  const auto address = loopback_address_of(*noted);
   const auto opened =
-      wish ? open_as(*wish) : base::Error{.what = "'" + file_.string() + "' is invalid"};
+      address ? open_as(*address) : base::Error{.what = "'" + file_.string() + "' is invalid"};
   if (opened) return;
   base::log_warning("cannot serve the web page as before: " + opened.error().what);
   std::error_code ignored;

@@ -39,7 +39,7 @@ class PagePort : public server::LoopbackDoor {
   void open_again();
 
  private:
-  base::Result<server::LoopbackAddress> open_as(server::LoopbackAddress wish);
+  base::Result<server::LoopbackAddress> open_as(server::LoopbackAddress address);
   void look_whether_idle(std::chrono::minutes idle);
 
   base::EventLoop& loop_;

@@ -56,8 +56,8 @@ class Service {
     notify_socket_ = take_notify_socket();
     base::set_log_format(options_.log_format);
     MUSTER_CHECK(open());
-    const auto heard =
-        loop_.when_readable(signals.get(), [this, &signals] { hear(signals.get()); });
+    const auto signal_watch =
+        loop_.when_readable(signals.get(), [this, &signals] { take_signal(signals.get()); });
     makers_.ready();
     notify(notify_socket_, std::string("READY=1\nSTATUS=") + (leader_ ? "leads" : "waits"));
     loop_.run();
@@ -245,12 +245,12 @@ class Service {
       const Standby standby{.version = makers_.version,
                             .state_folder = paths_.state_folder.string(),
                             .engine = options_.engine,
-                            .leader = [this] { return known_leader_; },
+                            .leader = [this] { return latest_leader_; },
                             .leave = [this] { leave(); }};
       door_.let_answer(standby_handler(standby), standby_gate(standby));
     }
     const auto leader = store_.leadership->leader();
-    if (leader) known_leader_ = *leader ? std::optional((*leader)->address) : std::nullopt;
+    if (leader) latest_leader_ = *leader ? std::optional((*leader)->address) : std::nullopt;
     timer_ = loop_.after(kTryPause, [this] { try_to_lead(); });
   }
 
@@ -381,7 +381,7 @@ class Service {
 
   // Signals and configuration.
 
-  void hear(int signals) {
+  void take_signal(int signals) {
     switch (next_request(signals)) {
       case SignalRequest::kEnd:
         return leave();
@@ -436,7 +436,7 @@ class Service {
       leader_->set_retention(retention_rules(options_));
       leader_->set_options(notifying);
     }
-    tell(changes);
+    log_changes(changes);
     return {};
   }
 
@@ -459,7 +459,7 @@ class Service {
     return {};
   }
 
-  static void tell(const config::ConfigChanges& changes) {
+  static void log_changes(const config::ConfigChanges& changes) {
     base::log_info("read the configuration again; " +
                    (changes.taken_over.empty() ? "no setting changed"
                                                : "took over " + base::joined(changes.taken_over)));
@@ -489,7 +489,7 @@ class Service {
   std::unique_ptr<Leader> leader_;
   std::unique_ptr<PagePort> page_port_;
   std::unique_ptr<http::Server> server_;  ///< destroyed before the leader whose routes it calls
-  std::optional<std::string> known_leader_;
+  std::optional<std::string> latest_leader_;
   CertificateWatch certificate_watch_;
   base::EventLoop::Interest certificate_timer_;
   std::string fingerprint_;                ///< of the certificate; empty: it does not listen

@@ -61,15 +61,15 @@ class DeviceDealer {
   /// Nothing where the node has no such room.
   std::optional<TaskPlace> deal(const std::string& node, const schedule::Claim& claim) {
     TaskPlace place{.node = node};
-    const int wanted = claim.gpu_share_milli > 0 ? 1 : claim.gpus;
-    if (wanted == 0) return place;
+    const int needed = claim.gpu_share_milli > 0 ? 1 : claim.gpus;
+    if (needed == 0) return place;
     place.share_milli = claim.gpu_share_milli > 0 ? claim.gpu_share_milli : schedule::kWholeGpu;
     std::vector<int>& free = free_[node];
     for (size_t device = 0; device < free.size(); ++device) {
-      if (static_cast<int>(place.devices.size()) == wanted) break;
+      if (static_cast<int>(place.devices.size()) == needed) break;
       if (free[device] >= place.share_milli) place.devices.push_back(static_cast<int>(device));
     }
-    if (static_cast<int>(place.devices.size()) < wanted) return std::nullopt;
+    if (static_cast<int>(place.devices.size()) < needed) return std::nullopt;
     for (const int device : place.devices) free[static_cast<size_t>(device)] -= place.share_milli;
     return place;
   }

@@ -339,19 +339,19 @@ Result<void> read_field(Scenario& scenario, std::string_view field) {
 
 /// The conditions between the fields of one scenario.
 Result<void> check_names(const Scenario& scenario) {
-  const auto knows = [](const auto& all, std::string_view name) {
+  const auto contains = [](const auto& all, std::string_view name) {
     return std::any_of(all.begin(), all.end(), [&](const auto& one) { return one.name == name; });
   };
   for (const schedule::Project& project : scenario.projects)
-    if (!project.parent.empty() && !knows(scenario.projects, project.parent))
+    if (!project.parent.empty() && !contains(scenario.projects, project.parent))
       return fault("queue " + single_quoted(project.name) + " has the parent " +
                    single_quoted(project.parent) + ", which is not a queue");
   for (const ScenarioJob& job : scenario.jobs) {
-    if (!knows(scenario.projects, job.gang.project))
+    if (!contains(scenario.projects, job.gang.project))
       return fault("job " + single_quoted(job.gang.name) + " is in " +
                    single_quoted(job.gang.project) + ", which is not a queue");
     for (const TaskView& task : job.tasks)
-      if (!task.node.empty() && !knows(scenario.nodes, task.node))
+      if (!task.node.empty() && !contains(scenario.nodes, task.node))
         return fault("job " + single_quoted(job.gang.name) + " runs on " +
                      single_quoted(task.node) + ", which is not a node");
   }

@@ -208,13 +208,13 @@ bool parse_number(std::string_view text, Number& value) {
 }
 
 base::Fault bad_cell(const CsvRow& row, std::string_view column, std::string_view cell,
-                     const std::string& wanted) {
+                     const std::string& expected) {
   return {.field = std::string(column),
-          .what = "'" + std::string(cell) + "' is not " + wanted,
+          .what = "'" + std::string(cell) + "' is not " + expected,
           .line = row.line};
 }
 
-std::string wanted_number(CsvRange range) {
+std::string range_text(CsvRange range) {
   if (range.most == std::numeric_limits<int64_t>::max())
     return "a whole number of at least " + std::to_string(range.least);
   return "a whole number from " + std::to_string(range.least) + " to " + std::to_string(range.most);
@@ -237,7 +237,7 @@ int64_t CsvTable::whole(const CsvRow& row, std::string_view column, CsvRange ran
   const std::string_view cell = text(row, column);
   int64_t value = 0;
   if (parse_number(cell, value) && value >= range.least && value <= range.most) return value;
-  faults.push_back(bad_cell(row, column, cell, wanted_number(range)));
+  faults.push_back(bad_cell(row, column, cell, range_text(range)));
   return range.least;
 }
 
@@ -377,17 +377,17 @@ std::vector<Pod> shuffled(std::vector<Pod> pods, Dice& dice) {
   return pods;
 }
 
-/// Adds random pods of the list, or removes random ones, until all together request `wanted`.
-void tune(std::vector<Pod>& pods, const std::vector<Pod>& list, int64_t wanted, Dice& dice) {
+/// Adds random pods of the list, or removes random ones, until all together request `target`.
+void tune(std::vector<Pod>& pods, const std::vector<Pod>& list, int64_t target, Dice& dice) {
   int64_t asked = gpu_milli(pods);
-  while (asked > wanted) {
+  while (asked > target) {
     const size_t leaving = dice.below(pods.size());
     asked -= gpu_milli(pods[leaving]);
     pods.erase(pods.begin() + static_cast<std::ptrdiff_t>(leaving));
   }
   for (;;) {
     const Pod& added = list[dice.below(list.size())];
-    if (asked + gpu_milli(added) > wanted) return;
+    if (asked + gpu_milli(added) > target) return;
     asked += gpu_milli(added);
     pods.push_back(added);
   }
@@ -450,12 +450,12 @@ base::Result<OpenbResult> replay_openb(std::string_view nodes_csv, std::string_v
   OpenbResult result{.nodes = static_cast<int>(list.size()),
                      .gpus = static_cast<int>(capacity / kWholeGpu),
                      .pods = static_cast<int>(pods.size())};
-  const auto wanted = static_cast<int64_t>(options.tuned * static_cast<double>(capacity));
+  const auto target = static_cast<int64_t>(options.tuned * static_cast<double>(capacity));
   result.lowest = 1;
   for (const int seed : options.seeds) {
     Dice dice(seed);
     std::vector<Pod> arriving = shuffled(pods, dice);
-    tune(arriving, pods, wanted, dice);
+    tune(arriving, pods, target, dice);
     OpenbRun run = fill(nodes, arriving, options);
     run.seed = seed;
     result.mean += run.ratio / static_cast<double>(options.seeds.size());

@@ -108,7 +108,7 @@ Result<void> move_in_postgres(PostgresConnection& connection, const UnreadableRe
   return {};
 }
 
-Result<void> refuse_where_somebody_leads(PostgresConnection& connection) {
+Result<void> refuse_if_a_server_leads(PostgresConnection& connection) {
   MUSTER_TRY(const PostgresRows lock,
              connection.query(std::string("SELECT pg_try_advisory_lock(") + kLeaderLock + ")"));
   if (lock.number(0, 0) == 1) return {};
@@ -147,7 +147,7 @@ Result<void> copy_into_postgres(SqliteDatabase& backup, const std::string& url,
                                 const std::filesystem::path& backup_folder) {
   MUSTER_TRY(const Connection connection, connect(url));
   MUSTER_CHECK(migrate(*connection, kPostgresMigrations, backup_folder));
-  MUSTER_CHECK(refuse_where_somebody_leads(*connection));
+  MUSTER_CHECK(refuse_if_a_server_leads(*connection));
   // Closing the connection rolls back.
   MUSTER_CHECK(connection->execute("BEGIN; SET LOCAL statement_timeout = 0"));
   MUSTER_CHECK(refuse_what_is_not_empty(*connection));
@@ -166,7 +166,7 @@ Result<void> set_aside_in_postgres(const std::string& url, const std::string& na
                          std::to_string(kSchemaVersion),
                  .advice = "a server of this release migrates it when it starts"};
   }
-  MUSTER_CHECK(refuse_where_somebody_leads(*connection));
+  MUSTER_CHECK(refuse_if_a_server_leads(*connection));
   // Closing the connection rolls back.
   MUSTER_CHECK(connection->execute("BEGIN; SET LOCAL statement_timeout = 0"));
   UnreadableRecords records;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kBinary = 1;
 
-void say_nothing(void* /*nobody*/, const char* /*notice*/) {}
+void ignore_notice(void* /*argument*/, const char* /*notice*/) {}
 
 /// The message in one line: libpq's messages may have several.
 std::string one_line(std::string text) {
@@ -126,11 +126,11 @@ Result<std::unique_ptr<PostgresConnection>> PostgresConnection::open(const Postg
   PGconn* connection = opened->connection_.get();
   if (libpq().PQstatus(connection) != CONNECTION_OK) {
     // A failed attempt has no SQLSTATE, only text; messages of the server begin with a severity.
-    const std::string said = one_line(libpq().PQerrorMessage(connection));
-    const bool by_server = said.find("FATAL: ") != std::string::npos;
-    const std::string shown = url.without_password(said);
-    const bool by_login = said.find("authentication failed") != std::string::npos ||
-                          said.find("pg_hba.conf") != std::string::npos;
+    const std::string message = one_line(libpq().PQerrorMessage(connection));
+    const bool by_server = message.find("FATAL: ") != std::string::npos;
+    const std::string shown = url.without_password(message);
+    const bool by_login = message.find("authentication failed") != std::string::npos ||
+                          message.find("pg_hba.conf") != std::string::npos;
     if (by_server && by_login) {
       return Error{.code = ErrorCode::kRefused,
                    .what = "the database " + url.shown + " refuses the login: " + shown,
@@ -140,7 +140,7 @@ Result<std::unique_ptr<PostgresConnection>> PostgresConnection::open(const Postg
                  .what = "the database " + url.shown + " cannot be reached: " + shown,
                  .advice = "check that the database server runs and that the URL is correct"};
   }
-  libpq().PQsetNoticeProcessor(connection, say_nothing, nullptr);
+  libpq().PQsetNoticeProcessor(connection, ignore_notice, nullptr);
   libpq().PQsetnonblocking(connection, 1);
   MUSTER_CHECK(opened->set_up());
   return opened;

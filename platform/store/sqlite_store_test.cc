@@ -528,27 +528,27 @@ TEST_F(Sqlite, ReportsThatItIsReadOnly) {
 class Locker {
  public:
   explicit Locker(const std::filesystem::path& file) {
-    EXPECT_EQ(::pipe(says_), 0);
-    EXPECT_EQ(::pipe(hears_), 0);
+    EXPECT_EQ(::pipe(locked_pipe_), 0);
+    EXPECT_EQ(::pipe(release_pipe_), 0);
     child_ = ::fork();
     if (child_ == 0) {
       sqlite3* database = nullptr;
       sqlite3_open(file.c_str(), &database);
       const int locked = sqlite3_exec(database, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr);
       char byte = locked == SQLITE_OK ? 'y' : 'n';
-      (void)!::write(says_[1], &byte, 1);
-      ::close(hears_[1]);
-      (void)!::read(hears_[0], &byte, 1);
+      (void)!::write(locked_pipe_[1], &byte, 1);
+      ::close(release_pipe_[1]);
+      (void)!::read(release_pipe_[0], &byte, 1);
       ::_exit(0);
     }
     char byte = 0;
-    EXPECT_EQ(::read(says_[0], &byte, 1), 1);
+    EXPECT_EQ(::read(locked_pipe_[0], &byte, 1), 1);
     EXPECT_EQ(byte, 'y');
   }
   ~Locker() {
-    ::close(hears_[1]);
+    ::close(release_pipe_[1]);
     ::waitpid(child_, nullptr, 0);
-    for (const int fd : {says_[0], says_[1], hears_[0]}) ::close(fd);
+    for (const int fd : {locked_pipe_[0], locked_pipe_[1], release_pipe_[0]}) ::close(fd);
   }
   Locker(const Locker&) = delete;
   Locker& operator=(const Locker&) = delete;
@@ -556,8 +556,8 @@ class Locker {
   pid_t process() const { return child_; }
 
  private:
-  int says_[2] = {-1, -1};
-  int hears_[2] = {-1, -1};
+  int locked_pipe_[2] = {-1, -1};
+  int release_pipe_[2] = {-1, -1};
   pid_t child_ = -1;
 };
 

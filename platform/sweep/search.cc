@@ -79,20 +79,20 @@ const record::Table& table_of(const Trial*) {
           "Trial",
           {field<&Trial::number>(
                "number",
-               {.help = "From 1.", .need = Need::kRequired, .told = record::Told::kAlways}),
+               {.help = "From 1.", .need = Need::kRequired, .sent = record::Sent::kAlways}),
            field<&Trial::values>("values", {.help = "The values of the parameters.",
-                                            .told = record::Told::kAlways,
-                                            .kept = record::Kept::kToldOnly}),
-           field<&Trial::phase>("phase", {.told = record::Told::kAlways}),
+                                            .sent = record::Sent::kAlways,
+                                            .kept = record::Kept::kSentOnly}),
+           field<&Trial::phase>("phase", {.sent = record::Sent::kAlways}),
            field<&Trial::rung>("rung",
                                {.help = "The rung that it runs towards, or is paused at; from 0.",
-                                .told = record::Told::kAlways}),
+                                .sent = record::Sent::kAlways}),
            field<&Trial::rungs>("rungs", {.help = "Its values at the rungs that it has reached.",
-                                          .told = record::Told::kAlways}),
+                                          .sent = record::Sent::kAlways}),
            field<&Trial::best>("best", {.help = "The best value that it has reported."}),
            field<&Trial::last>("last", {.help = "The newest value that it has reported."}),
            field<&Trial::steps>(
-               "steps", {.help = "The steps that it has reported.", .told = record::Told::kAlways}),
+               "steps", {.help = "The steps that it has reported.", .sent = record::Sent::kAlways}),
            field<&Trial::ran_ms>("ran_ms", {.help = "The running time of its earlier attempts."}),
            field<&Trial::without_value>(
                "without_value", {.help = "It ended, and never reported a value of the metric."}),
@@ -100,7 +100,7 @@ const record::Table& table_of(const Trial*) {
                                 record::As::kSentence),
            field<&Trial::job>("job", {.help = "The id of its job. Absent: the job was not "
                                               "submitted yet, or is no longer kept.",
-                                      .kept = record::Kept::kToldOnly})},
+                                      .kept = record::Kept::kSentOnly})},
           "A trial of a sweep.")
           .as_answer();
   return table;
@@ -132,7 +132,7 @@ Search::Search(const SweepSpec& spec, SearchState state)
 // --- facts
 
 void Search::note_rung(int number, int rung, std::optional<double> value) {
-  if (!knows(number) || has_ended(at(number))) return;
+  if (!has_trial(number) || has_ended(at(number))) return;
   Trial& trial = at(number);
   if (rung != static_cast<int>(trial.rungs.size()) || rung > last_rung()) return;
   trial.rungs.push_back({if_number(value)});
@@ -142,7 +142,7 @@ void Search::note_rung(int number, int rung, std::optional<double> value) {
 
 void Search::note_values(int number, std::optional<double> best, std::optional<double> last,
                          int64_t steps) {
-  if (!knows(number)) return;
+  if (!has_trial(number)) return;
   Trial& trial = at(number);
   best = if_number(best);
   // Another attempt begins without values; the best of all attempts counts.
@@ -152,11 +152,11 @@ void Search::note_values(int number, std::optional<double> best, std::optional<d
 }
 
 void Search::note_ran(int number, int64_t ran_ms) {
-  if (knows(number)) at(number).ran_ms = std::max(at(number).ran_ms, ran_ms);
+  if (has_trial(number)) at(number).ran_ms = std::max(at(number).ran_ms, ran_ms);
 }
 
 void Search::note_ended(int number, bool succeeded, std::string fault) {
-  if (!knows(number) || has_ended(at(number))) return;
+  if (!has_trial(number) || has_ended(at(number))) return;
   Trial& trial = at(number);
   trial.fault = std::move(fault);
   trial.without_value = !trial.best;
@@ -164,12 +164,12 @@ void Search::note_ended(int number, bool succeeded, std::string fault) {
 }
 
 bool Search::note_fault(int number, const std::string& fault) {
-  if (!knows(number) || at(number).phase != TrialPhase::kActive) return false;
+  if (!has_trial(number) || at(number).phase != TrialPhase::kActive) return false;
   return std::exchange(at(number).fault, fault) != fault;
 }
 
 void Search::note_stopped(int number) {
-  if (!knows(number) || has_ended(at(number))) return;
+  if (!has_trial(number) || has_ended(at(number))) return;
   at(number).phase = TrialPhase::kStopped;
 }
 

@@ -145,7 +145,7 @@ class Search {
 
  private:
   Trial& at(int number) { return state_.trials[static_cast<size_t>(number - 1)]; }
-  bool knows(int number) const {
+  bool has_trial(int number) const {
     return number >= 1 && static_cast<size_t>(number) <= state_.trials.size();
   }
   bool is_better(double a, double b) const { return sweep::is_better(spec_.goal, a, b); }

@@ -120,7 +120,7 @@ std::vector<record::Row> rows_of_search() {
                          "minProperties": 1})",
            .most_items = 100}),
       field<&SweepSpec::method>(
-          "method", {.told = record::Told::kAlways,
+          "method", {.sent = record::Sent::kAlways,
                      .flag = {.name = "--method",
                               .value = "HOW",
                               .help = "how values are chosen: random (default), grid (every "
@@ -133,7 +133,7 @@ std::vector<record::Row> rows_of_search() {
                               .value = "NAME",
                               .help = "metric that the trials report, as in accuracy"}}),
       field<&SweepSpec::goal>(
-          "goal", {.told = record::Told::kAlways,
+          "goal", {.sent = record::Sent::kAlways,
                    .flag = {.name = "--goal",
                             .value = "GOAL",
                             .help = "maximize or minimize the metric (default: maximize)"}}),
@@ -148,7 +148,7 @@ std::vector<record::Row> rows_of_search() {
       field<&SweepSpec::max_concurrent>(
           "max_concurrent",
           {.help = "How many trials run, or wait for resources, at the same time.",
-           .told = record::Told::kAlways,
+           .sent = record::Sent::kAlways,
            .least = 1,
            .most = 1000,
            .flag = {.name = "--max-concurrent",
@@ -156,7 +156,7 @@ std::vector<record::Row> rows_of_search() {
                     .help = "largest number of trials that run at the same time (default: 4)"}}),
       field<&SweepSpec::seed>(
           "seed", {.help = "The same seed gives the same values.",
-                   .told = record::Told::kAlways,
+                   .sent = record::Sent::kAlways,
                    .flag = {.name = "--seed",
                             .value = "N",
                             .help = "the same seed gives the same values (default: 0)"}}),
@@ -191,7 +191,7 @@ std::vector<record::Row> rows_of_limits() {
       field<&SweepSpec::divisor>(
           "divisor",
           {.help = "Method `asha`: one of this many trials goes on beyond a rung.",
-           .told = record::Told::kAlways,
+           .sent = record::Sent::kAlways,
            .least = 2,
            .most = 100,
            .flag = {.name = "--divisor",
@@ -199,7 +199,7 @@ std::vector<record::Row> rows_of_limits() {
                     .help = "asha: one of N trials continues beyond a rung (default: 4)"}}),
       field<&SweepSpec::max_rungs>(
           "max_rungs", {.help = "Method `asha`: the largest number of rungs, including the last.",
-                        .told = record::Told::kAlways,
+                        .sent = record::Sent::kAlways,
                         .least = 1,
                         .most = 20,
                         .flag = {.name = "--max-rungs",

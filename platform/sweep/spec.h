@@ -122,7 +122,7 @@ std::string trial_name(const std::string& sweep, int number);
 /// and those of set_rung().
 job::JobSpec trial_job(const SweepSpec& spec, int number, int rung);
 
-/// Sets the variables that say how far the trial runs before it is paused:
+/// Sets the variables with how far the trial runs before it is paused:
 ///   MUSTER_SWEEP_RUNG, MUSTER_SWEEP_RUNGS          the rung, from 0, and the number of rungs
 ///   MUSTER_SWEEP_STEPS, MUSTER_SWEEP_MAX_STEPS     steps until the rung, and of the longest trial
 ///   MUSTER_SWEEP_SECONDS, MUSTER_SWEEP_MAX_SECONDS the same in running time

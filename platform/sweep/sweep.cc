@@ -10,7 +10,7 @@
 namespace muster::sweep {
 
 using record::field;
-using record::Told;
+using record::Sent;
 
 namespace {
 
@@ -38,30 +38,30 @@ SweepPhase phase_of(const SearchState& state) {
 
 std::vector<record::Row> rows_of_summary() {
   return {
-      field<&SweepSummary::id>("id", {.told = Told::kAlways}),
-      field<&SweepSummary::name>("name", {.told = Told::kAlways}),
-      field<&SweepSummary::project>("project", {.told = Told::kAlways}),
+      field<&SweepSummary::id>("id", {.sent = Sent::kAlways}),
+      field<&SweepSummary::name>("name", {.sent = Sent::kAlways}),
+      field<&SweepSummary::project>("project", {.sent = Sent::kAlways}),
       field<&SweepSummary::owner>("owner",
-                                  {.help = "The user who created it.", .told = Told::kAlways}),
-      field<&SweepSummary::phase>("phase", {.told = Told::kAlways}),
-      field<&SweepSummary::end>("end", {.help = "Why it ended.", .told = Told::kAlways}),
-      field<&SweepSummary::created>("created", {.told = Told::kAlways}),
+                                  {.help = "The user who created it.", .sent = Sent::kAlways}),
+      field<&SweepSummary::phase>("phase", {.sent = Sent::kAlways}),
+      field<&SweepSummary::end>("end", {.help = "Why it ended.", .sent = Sent::kAlways}),
+      field<&SweepSummary::created>("created", {.sent = Sent::kAlways}),
       field<&SweepSummary::ended>("ended"),
-      field<&SweepSummary::method>("method", {.told = Told::kAlways}),
-      field<&SweepSummary::metric>("metric", {.told = Told::kAlways}),
-      field<&SweepSummary::goal>("goal", {.told = Told::kAlways}),
+      field<&SweepSummary::method>("method", {.sent = Sent::kAlways}),
+      field<&SweepSummary::metric>("metric", {.sent = Sent::kAlways}),
+      field<&SweepSummary::goal>("goal", {.sent = Sent::kAlways}),
       field<&SweepSummary::trials>(
           "trials_total",
-          {.help = "The trials that it has unless it is stopped.", .told = Told::kAlways}),
-      field<&SweepSummary::started>("trials_started", {.told = Told::kAlways}),
+          {.help = "The trials that it has unless it is stopped.", .sent = Sent::kAlways}),
+      field<&SweepSummary::started>("trials_started", {.sent = Sent::kAlways}),
       field<&SweepSummary::active>(
           "trials_active",
-          {.help = "Trials that run, or wait for resources.", .told = Told::kAlways}),
+          {.help = "Trials that run, or wait for resources.", .sent = Sent::kAlways}),
       field<&SweepSummary::paused>(
-          "trials_paused", {.help = "Trials that are paused at a rung.", .told = Told::kAlways}),
-      field<&SweepSummary::completed>("trials_completed", {.told = Told::kAlways}),
-      field<&SweepSummary::failed>("trials_failed", {.told = Told::kAlways}),
-      field<&SweepSummary::stopped>("trials_stopped", {.told = Told::kAlways}),
+          "trials_paused", {.help = "Trials that are paused at a rung.", .sent = Sent::kAlways}),
+      field<&SweepSummary::completed>("trials_completed", {.sent = Sent::kAlways}),
+      field<&SweepSummary::failed>("trials_failed", {.sent = Sent::kAlways}),
+      field<&SweepSummary::stopped>("trials_stopped", {.sent = Sent::kAlways}),
       field<&SweepSummary::best_trial>("best_trial", {.help = "The number of the best trial."}),
       field<&SweepSummary::best>("best", {.help = "The best value of the metric."}),
   };
@@ -115,11 +115,11 @@ const record::Table& table_of(const SweepSummary*) {
 const record::Table& table_of(const Sweep*) {
   static const record::Table table = [] {
     std::vector<record::Row> rows = record::rows_of_member<&Sweep::summary>(rows_of_summary());
-    rows.push_back(field<&Sweep::trials>("trials", {.help = "Best first.", .told = Told::kAlways}));
+    rows.push_back(field<&Sweep::trials>("trials", {.help = "Best first.", .sent = Sent::kAlways}));
     rows.push_back(field<&Sweep::budgets>(
         "budgets",
-        {.help = "The steps, or the milliseconds, until each rung.", .told = Told::kAlways}));
-    rows.push_back(field<&Sweep::spec>("spec", {.told = Told::kAlways}));
+        {.help = "The steps, or the milliseconds, until each rung.", .sent = Sent::kAlways}));
+    rows.push_back(field<&Sweep::spec>("spec", {.sent = Sent::kAlways}));
     return record::table<Sweep>("Sweep", std::move(rows), "A sweep with its trials.").as_answer();
   }();
   return table;
@@ -129,13 +129,13 @@ const record::Table& table_of(const SweepPlan*) {
   static const record::Table table =
       record::table<SweepPlan>(
           "SweepPlan",
-          {field<&SweepPlan::trials>("trials_total", {.told = Told::kAlways}),
-           field<&SweepPlan::max_concurrent>("max_concurrent", {.told = Told::kAlways}),
+          {field<&SweepPlan::trials>("trials_total", {.sent = Sent::kAlways}),
+           field<&SweepPlan::max_concurrent>("max_concurrent", {.sent = Sent::kAlways}),
            field<&SweepPlan::gpus>("gpus",
-                                   {.help = "The GPUs of one trial.", .told = Told::kAlways}),
+                                   {.help = "The GPUs of one trial.", .sent = Sent::kAlways}),
            field<&SweepPlan::budgets>(
                "budgets",
-               {.help = "The steps, or the milliseconds, until each rung.", .told = Told::kAlways}),
+               {.help = "The steps, or the milliseconds, until each rung.", .sent = Sent::kAlways}),
            field<&SweepPlan::most_steps>("most_steps", {.help = "If every trial ran to its end."}),
            field<&SweepPlan::expected_steps>(
                "expected_steps", {.help = "If one of `divisor` trials goes on beyond each rung."}),
@@ -143,7 +143,7 @@ const record::Table& table_of(const SweepPlan*) {
                "most_gpu_hours", {.help = "If every trial ran to its end. Absent: trials have no "
                                           "time limit."}),
            field<&SweepPlan::expected_gpu_hours>("expected_gpu_hours"),
-           field<&SweepPlan::first>("first", {.help = "The first trials.", .told = Told::kAlways})},
+           field<&SweepPlan::first>("first", {.help = "The first trials.", .sent = Sent::kAlways})},
           "What a sweep would run and use.")
           .as_answer();
   return table;

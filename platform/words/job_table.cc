@@ -15,8 +15,8 @@ using record::Kept;
 using record::Need;
 using record::Schema;
 using record::Schemas;
+using record::Sent;
 using record::Table;
-using record::Told;
 using words::fact_row;
 using words::reason_rows;
 using words::sentence_row;
@@ -59,7 +59,7 @@ class SentencesOfEvictions final : public record::Type {
 /// A row that is computed from the whole record, and only sent.
 record::Row sent_row(const char* name, std::shared_ptr<const record::Type> type,
                      record::Notes notes) {
-  notes.kept = Kept::kToldOnly;
+  notes.kept = Kept::kSentOnly;
   return {.name = name,
           .wire_name = name,
           .notes = notes,
@@ -86,18 +86,18 @@ std::vector<record::Row> rows_of_attempts() {
                              {.help = "While it waits: when resources are expected to be free."}),
       field<&Job::attempt>(
           "attempt",
-          {.help = "The number of times its gang was started.", .told = Told::kAlways, .least = 0}),
+          {.help = "The number of times its gang was started.", .sent = Sent::kAlways, .least = 0}),
       field<&Job::restarts>("restarts",
                             {.help = "The number of attempts that were abandoned for another.",
-                             .told = Told::kAlways,
+                             .sent = Sent::kAlways,
                              .least = 0}),
-      field<&Job::retries_used>("retries_used", {.told = Told::kAlways, .least = 0}),
+      field<&Job::retries_used>("retries_used", {.sent = Sent::kAlways, .least = 0}),
       field<&Job::avoided_nodes>("avoided_nodes", {.help = "The nodes that its retry rules avoid.",
-                                                   .told = Told::kAlways,
+                                                   .sent = Sent::kAlways,
                                                    .schema = R"({"items": {"type": "string"}})"}),
       field<&Job::suspended>("suspended",
-                             {.help = "It waits only for `resume`.", .told = Told::kAlways}),
-      field<&Job::stop_requested>("stop_requested", {.told = Told::kAlways}),
+                             {.help = "It waits only for `resume`.", .sent = Sent::kAlways}),
+      field<&Job::stop_requested>("stop_requested", {.sent = Sent::kAlways}),
       field<&Job::submitted>("submitted", {.need = Need::kRequired}),
       field<&Job::started>("started", {.help = "When it became Running."}),
       field<&Job::ended>("ended"),
@@ -109,7 +109,7 @@ std::vector<record::Row> rows_of_job() {
       field<&Job::id>("id", {.help = "Never reused.", .need = Need::kRequired}),
       field<&Job::origin>("origin", {.help = "Where it was made from, if not from a spec alone."}),
       field<&Job::awaited>("awaited", {.help = "The jobs of `after` in its spec, in that order."}),
-      field<&Job::owner>("owner", {.help = "The user who submitted it.", .told = Told::kAlways}),
+      field<&Job::owner>("owner", {.help = "The user who submitted it.", .sent = Sent::kAlways}),
       field<&Job::spec>("spec", {.need = Need::kRequired}),
       field<&Job::phase>("phase", {.need = Need::kRequired}),
   };
@@ -122,15 +122,15 @@ std::vector<record::Row> rows_of_job() {
       field<&Job::sealed_seed>("sealed_seed", {.kept = Kept::kStoreOnly}),
       field<&Job::kept_until>(
           "kept_until",
-          {.help = "For an ended job: when the server removes it.", .kept = Kept::kToldOnly}),
+          {.help = "For an ended job: when the server removes it.", .kept = Kept::kSentOnly}),
       field<&Job::unreadable>("unreadable", {.help = "The store's record of the job is unreadable: "
                                                      "only its id, name and project are known.",
-                                             .kept = Kept::kToldOnly}),
+                                             .kept = Kept::kSentOnly}),
       field<&Job::progress>("progress", {.help = "As reported by its program; for running jobs, "
                                                  "and for ended jobs that are requested by name.",
-                                         .kept = Kept::kToldOnly}),
-      field<&Job::tasks>("tasks", {.told = Told::kAlways}),
-      field<&Job::events>("events", {.told = Told::kAlways}),
+                                         .kept = Kept::kSentOnly}),
+      field<&Job::tasks>("tasks", {.sent = Sent::kAlways}),
+      field<&Job::events>("events", {.sent = Sent::kAlways}),
   };
   append(rows, rows_of_reasons());
   append(rows, rows_of_attempts());
@@ -150,15 +150,15 @@ const Table& table_of(const Failure*) {
       record::table<Failure>(
           "Failure",
           {field<&Failure::task>("task",
-                                 {.help = "The first task at fault.", .told = Told::kAlways}),
+                                 {.help = "The first task at fault.", .sent = Sent::kAlways}),
            field<&Failure::rank>("rank",
                                  {.help = "The MPI rank that failed first, if known.", .least = 0}),
            sentence_row<&Failure::cause>("cause", {.need = Need::kRequired}),
            fact_row<&Failure::cause>(
                "cause_fact", {.help = "`cause` as data: its `kind`, and the fields of that kind."}),
-           field<&Failure::advice>("advice", {.told = Told::kAlways}, As::kSentence),
+           field<&Failure::advice>("advice", {.sent = Sent::kAlways}, As::kSentence),
            field<&Failure::last_lines>(
-               "last_lines", {.help = "Its last lines.", .told = Told::kAlways}, As::kSentence)})
+               "last_lines", {.help = "Its last lines.", .sent = Sent::kAlways}, As::kSentence)})
           .as_answer();
   return table;
 }
@@ -183,9 +183,9 @@ const Table& table_of(const Placing*) {
           "Placing",
           {field<&Placing::task>("task", {.need = Need::kRequired}),
            field<&Placing::node>("node", {.need = Need::kRequired}),
-           field<&Placing::devices>("devices", {.told = Told::kAlways, .least = 0}),
+           field<&Placing::devices>("devices", {.sent = Sent::kAlways, .least = 0}),
            field<&Placing::gpu_share_milli>(
-               "gpu_share", {.told = Told::kAlways, .schema = R"({"minimum": 0, "maximum": 1})"},
+               "gpu_share", {.sent = Sent::kAlways, .schema = R"({"minimum": 0, "maximum": 1})"},
                As::kMilli)})
           .as_answer();
   return table;
@@ -194,8 +194,8 @@ const Table& table_of(const Placing*) {
 const Table& table_of(const ExpectedEviction*) {
   static const Table table =
       record::table<ExpectedEviction>(
-          "ExpectedEviction", {fact_row<&ExpectedEviction::job>("job", {.told = Told::kAlways}),
-                               fact_row<&ExpectedEviction::why>("why", {.told = Told::kAlways})})
+          "ExpectedEviction", {fact_row<&ExpectedEviction::job>("job", {.sent = Sent::kAlways}),
+                               fact_row<&ExpectedEviction::why>("why", {.sent = Sent::kAlways})})
           .as_answer();
   return table;
 }
@@ -208,16 +208,16 @@ const Table& table_of(const Forecast*) {
                                 "first member."}),
         field<&Forecast::starts_now>("starts_now", {.need = Need::kRequired}),
         field<&Forecast::placing>("placing",
-                                  {.help = "Where it would start now.", .told = Told::kAlways}),
+                                  {.help = "Where it would start now.", .sent = Sent::kAlways}),
         sent_row(
             "evictions", std::make_shared<SentencesOfEvictions>(),
-            {.help = "The jobs that would be evicted for it, and why.", .told = Told::kAlways}),
+            {.help = "The jobs that would be evicted for it, and why.", .sent = Sent::kAlways}),
         field<&Forecast::evictions>(
             "eviction_facts", {.help = "The same as data, for the jobs that the caller may see.",
-                               .told = Told::kAlways}),
+                               .sent = Sent::kAlways}),
         field<&Forecast::hides_evictions>(
             "hides_evictions", {.help = "Jobs that the caller may not see would be evicted, too.",
-                                .told = Told::kAlways}),
+                                .sent = Sent::kAlways}),
     };
     append(rows, reason_rows<&Forecast::reason>("details", "Why it would wait."));
     append(rows, {field<&Forecast::may_start>("may_start"),
@@ -238,16 +238,16 @@ const Table& table_of(const Explanation*) {
         field<&Explanation::constraint>(
             "constraint",
             {.help = "A code for programs (`room`, `quota`, ...). Empty: the job does not wait.",
-             .told = Told::kAlways}),
+             .sent = Sent::kAlways}),
     };
     append(rows, reason_rows<&Explanation::reason>("details", "Why it waits."));
     append(rows,
            {field<&Explanation::may_start>("may_start"),
             field<&Explanation::position>(
                 "position", {.help = "The position in the queue, from 1. 0: the job does not wait.",
-                             .told = Told::kAlways,
+                             .sent = Sent::kAlways,
                              .least = 0}),
-            field<&Explanation::events>("events", {.told = Told::kAlways})});
+            field<&Explanation::events>("events", {.sent = Sent::kAlways})});
     return record::table<Explanation>("Explanation", std::move(rows)).as_answer();
   }();
   return table;

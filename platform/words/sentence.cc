@@ -38,7 +38,7 @@ std::string tasks_text(int count) {
 }
 
 std::string workers_text(const job::Workers& workers) {
-  return std::to_string(workers.count) + " of " + std::to_string(workers.wanted) + " workers";
+  return std::to_string(workers.count) + " of " + std::to_string(workers.requested) + " workers";
 }
 
 std::string continues_text(const job::Workers& workers) {
@@ -254,7 +254,7 @@ struct FactWords {
   std::string operator()(const job::Evicted& fact) const {
     std::string why = sentence(fact.why);
     switch (fact.stage) {
-      case job::Evicted::Stage::kToldSo:
+      case job::Evicted::Stage::kNotified:
         break;
       case job::Evicted::Stage::kBeingEnded:
         return (has_own_subject(fact.why) ? "is being ended: " : "is being ended; it ") + why;
@@ -397,10 +397,10 @@ std::vector<std::string> details(const job::Reason& reason) {
 }
 
 base::Error refusal(job::NeverStarts refused) {
-  const bool says_never = std::holds_alternative<job::NoRoom>(refused.reason.what);
+  const bool states_never = std::holds_alternative<job::NoRoom>(refused.reason.what);
   const std::vector<std::string> remedies = details(refused.reason);
   return {.code = base::ErrorCode::kRefused,
-          .what = "job '" + refused.job + (says_never ? "' " : "' can never start: ") +
+          .what = "job '" + refused.job + (states_never ? "' " : "' can never start: ") +
                   sentence(refused.reason),
           .advice = remedies.empty() ? "" : remedies.front(),
           .faults = {},

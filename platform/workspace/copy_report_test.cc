@@ -33,32 +33,32 @@ TEST(CopyReport, ReadsItsLinesHoweverTheyAreSplit) {
       .code = ErrorCode::kExhausted, .what = "the disk: is full", .advice = "make room"};
   const std::string text = to_line(skipped) + to_line(failed) + to_lines(error);
   for (size_t piece = 1; piece <= text.size(); ++piece) {
-    const Read heard = read(text, piece);
+    const Read report = read(text, piece);
 
-    EXPECT_EQ(heard.notes, (std::vector{skipped, failed})) << piece;
-    EXPECT_EQ(heard.failed, 1U);
-    ASSERT_TRUE(heard.error);
-    EXPECT_EQ(heard.error->code, ErrorCode::kExhausted);
-    EXPECT_EQ(heard.error->what, "the disk: is full");
-    EXPECT_EQ(heard.error->advice, "make room");
+    EXPECT_EQ(report.notes, (std::vector{skipped, failed})) << piece;
+    EXPECT_EQ(report.failed, 1U);
+    ASSERT_TRUE(report.error);
+    EXPECT_EQ(report.error->code, ErrorCode::kExhausted);
+    EXPECT_EQ(report.error->what, "the disk: is full");
+    EXPECT_EQ(report.error->advice, "make room");
   }
 }
 
 TEST(CopyReport, TreatsOtherLinesAsAnErrorWhoseFirstLineIsTheSentence) {
-  const Read heard = read("muster-helper: cannot load a library\nand more\nadvice: none");
+  const Read report = read("muster-helper: cannot load a library\nand more\nadvice: none");
 
-  ASSERT_TRUE(heard.error);
-  EXPECT_EQ(heard.error->code, ErrorCode::kInternal);
-  EXPECT_EQ(heard.error->what, "muster-helper: cannot load a library");
-  EXPECT_EQ(heard.error->advice, "none");
+  ASSERT_TRUE(report.error);
+  EXPECT_EQ(report.error->code, ErrorCode::kInternal);
+  EXPECT_EQ(report.error->what, "muster-helper: cannot load a library");
+  EXPECT_EQ(report.error->advice, "none");
   EXPECT_FALSE(read("skipped: 'x' is a fifo\n").error);
 }
 
 TEST(CopyReport, KeepsOnlyTheBeginningOfAnEndlessLine) {
-  const Read heard = read(std::string(1 << 20, 'x'), 1000);
+  const Read report = read(std::string(1 << 20, 'x'), 1000);
 
-  ASSERT_TRUE(heard.error);
-  EXPECT_EQ(heard.error->what.size(), 16U << 10);
+  ASSERT_TRUE(report.error);
+  EXPECT_EQ(report.error->what.size(), 16U << 10);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ using base::UniqueFd;
 
 namespace {
 
-constexpr const char* kWanted = "refs/muster/wanted";
+constexpr const char* kFetchedRef = "refs/muster/wanted";
 
 /// The protocol of git's credential helpers is line-based.
 bool fits_a_line(const std::string& text) {
@@ -61,7 +61,7 @@ class Fetching {
   Result<std::string> check_out() {
     MUSTER_CHECK(run({"init", "--quiet", "--template="}));
     MUSTER_CHECK(fetch());
-    MUSTER_CHECK(run({"checkout", "--quiet", "--detach", "--force", kWanted}));
+    MUSTER_CHECK(run({"checkout", "--quiet", "--detach", "--force", kFetchedRef}));
     MUSTER_TRY(const GitEnd head, run({"rev-parse", "HEAD"}));
     return head.out.substr(0, head.out.find('\n'));
   }
@@ -69,25 +69,25 @@ class Fetching {
  private:
   Result<GitEnd> run(const std::vector<std::string>& arguments) const {
     MUSTER_TRY(GitEnd end, git_.run(arguments, on_line_));
-    if (!end.ok) return git_failure(question_, end.said);
+    if (!end.ok) return git_failure(question_, end.error_lines);
     return end;
   }
 
   Result<GitEnd> fetch_into(std::vector<std::string> arguments, const std::string& ref) const {
     arguments.insert(arguments.begin(), {"fetch", "--progress", "--no-tags",
                                          "--no-write-fetch-head", "--no-recurse-submodules"});
-    arguments.insert(arguments.end(), {"origin", "+" + ref + ":" + kWanted});
+    arguments.insert(arguments.end(), {"origin", "+" + ref + ":" + kFetchedRef});
     return git_.run(arguments, on_line_);
   }
 
   Result<void> fetch() const {
     const std::string ref = ref_.empty() ? "HEAD" : ref_;
     MUSTER_TRY(GitEnd end, fetch_into({"--depth=1"}, ref));
-    if (!end.ok && wants_whole_history(end.said)) {
+    if (!end.ok && needs_whole_history(end.error_lines)) {
       MUSTER_TRY(end, fetch_into({}, ref));
     }
     if (end.ok) return {};
-    const Error error = git_failure(question_, end.said);
+    const Error error = git_failure(question_, end.error_lines);
     const bool may_be_hidden = error.code == ErrorCode::kNotFound && may_be_commit(ref_);
     return may_be_hidden ? fetch_all() : error;
   }
@@ -98,7 +98,7 @@ class Fetching {
     if (on_line_) on_line_("looking for commit " + ref_ + " in the whole history");
     MUSTER_CHECK(run({"fetch", "--progress", "--no-tags", "--no-recurse-submodules", "origin",
                       "+refs/heads/*:refs/fetched/heads/*", "+refs/tags/*:refs/fetched/tags/*"}));
-    MUSTER_TRY(const GitEnd found, git_.run({"update-ref", kWanted, ref_ + "^{commit}"}));
+    MUSTER_TRY(const GitEnd found, git_.run({"update-ref", kFetchedRef, ref_ + "^{commit}"}));
     if (found.ok) return {};
     return Error{.code = ErrorCode::kNotFound,
                  .what = "the repository '" + question_.url + "' has no branch, tag or commit '" +
@@ -238,7 +238,7 @@ bool drain(const UniqueFd& fd, const std::function<void(std::string_view)>& take
 
 /// Waits until git has ended. Its pipes may stay open for hours, held by a process that git has
 /// left running, such as the master of an ssh connection.
-Result<void> listen(const base::Child& child, UniqueFd out, UniqueFd err, std::string& said_out,
+Result<void> listen(const base::Child& child, UniqueFd out, UniqueFd err, std::string& output,
                     Lines& lines) {
   for (const UniqueFd* fd : {&out, &err}) ::fcntl(fd->get(), F_SETFL, O_NONBLOCK);
   bool ended = false;
@@ -250,7 +250,7 @@ Result<void> listen(const base::Child& child, UniqueFd out, UniqueFd err, std::s
       return base::system_error("cannot wait for git", errno);
     }
     ended = waited[0].revents != 0;  // then once more, for its last words
-    if (out && !drain(out, [&](std::string_view text) { said_out += text; })) out.reset();
+    if (out && !drain(out, [&](std::string_view text) { output += text; })) out.reset();
     if (err && !drain(err, [&](std::string_view text) { lines.take(text); })) err.reset();
   }
   lines.finish();
@@ -319,7 +319,7 @@ Result<GitEnd> Git::run(const std::vector<std::string>& arguments, const OnGitLi
   MUSTER_CHECK(listen(child, std::move(out.read_end), std::move(err.read_end), end.out, lines));
   MUSTER_TRY(const int status, base::wait_for(child));
   end.ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  end.said = std::move(lines).last();
+  end.error_lines = std::move(lines).last();
   return end;
 }
 
@@ -359,9 +359,9 @@ std::string scrubbed(std::string_view line, std::string_view secret) {
 
 namespace {
 
-bool mentions_any(const std::vector<std::string>& said,
+bool mentions_any(const std::vector<std::string>& error_lines,
                   std::initializer_list<std::string_view> words) {
-  return std::any_of(said.begin(), said.end(), [&](const std::string& line) {
+  return std::any_of(error_lines.begin(), error_lines.end(), [&](const std::string& line) {
     return std::any_of(words.begin(), words.end(),
                        [&](std::string_view word) { return line.find(word) != std::string::npos; });
   });
@@ -395,44 +395,47 @@ Error refused(const GitQuestion& question) {
           "; if not, check its name"};
 }
 
-Error without_lines(const GitQuestion& question, const std::vector<std::string>& said) {
+Error without_lines(const GitQuestion& question, const std::vector<std::string>& error_lines) {
   const std::string repository = "the repository '" + question.url + "'";
-  if (mentions_any(said, {"could not read Username", "could not read Password",
-                          "Authentication failed", "Permission denied", "returned error: 401",
-                          "returned error: 403", "terminal prompts disabled"})) {
+  if (mentions_any(error_lines,
+                   {"could not read Username", "could not read Password", "Authentication failed",
+                    "Permission denied", "returned error: 401", "returned error: 403",
+                    "terminal prompts disabled"})) {
     return refused(question);
   }
-  if (mentions_any(said, {"Host key verification failed"})) {
+  if (mentions_any(error_lines, {"Host key verification failed"})) {
     return {.code = ErrorCode::kRefused,
             .what = "the host of '" + question.url + "' is not among your known hosts",
             .advice = "connect to it once with ssh, and compare its fingerprint"};
   }
-  if (mentions_any(said, {"couldn't find remote ref HEAD"})) {
+  if (mentions_any(error_lines, {"couldn't find remote ref HEAD"})) {
     return {.code = ErrorCode::kNotFound,
             .what = repository + " has no commit, or no default branch",
             .advice = "push to it first, or give a branch: " + question.flags.ref + " BRANCH"};
   }
-  if (mentions_any(said, {"couldn't find remote ref", "not our ref", "unadvertised object"})) {
+  if (mentions_any(error_lines,
+                   {"couldn't find remote ref", "not our ref", "unadvertised object"})) {
     return {.code = ErrorCode::kNotFound,
             .what = repository + " has no branch, tag or commit '" + question.ref + "'",
             .advice = "list them: git ls-remote " + question.url};
   }
-  if (mentions_any(
-          said, {"Could not resolve host", "Couldn't resolve host", "Failed to connect",
-                 "Connection refused", "Connection reset", "timed out", "Network is unreachable",
-                 "No route to host", "Operation too slow", "returned error: 5", "Temporary failure",
-                 "unable to connect", "early EOF"})) {
+  if (mentions_any(error_lines,
+                   {"Could not resolve host", "Couldn't resolve host", "Failed to connect",
+                    "Connection refused", "Connection reset", "timed out", "Network is unreachable",
+                    "No route to host", "Operation too slow", "returned error: 5",
+                    "Temporary failure", "unable to connect", "early EOF"})) {
     return {.code = ErrorCode::kUnavailable,
             .what = "the server of '" + question.url + "' does not answer correctly",
             .advice = "check the address and your network, or try again later"};
   }
-  if (mentions_any(said, {"No space left on device"})) {
+  if (mentions_any(error_lines, {"No space left on device"})) {
     return {.code = ErrorCode::kExhausted,
             .what = "there is no disk space to fetch " + repository,
             .advice = "set TMPDIR to a folder on a larger disk"};
   }
-  if (mentions_any(said, {"not found", "does not exist", "does not appear to be a git repository",
-                          "No such file or directory"})) {
+  if (mentions_any(error_lines,
+                   {"not found", "does not exist", "does not appear to be a git repository",
+                    "No such file or directory"})) {
     return {.code = ErrorCode::kNotFound,
             .what = "there is no repository '" + question.url + "'",
             .advice = "check its address: git ls-remote " + question.url};
@@ -444,14 +447,15 @@ Error without_lines(const GitQuestion& question, const std::vector<std::string>&
 
 }  // namespace
 
-Error git_failure(const GitQuestion& question, const std::vector<std::string>& said) {
-  Error error = without_lines(question, said);
-  for (const std::string& line : said) error.faults.push_back({.field = "git", .what = line});
+Error git_failure(const GitQuestion& question, const std::vector<std::string>& error_lines) {
+  Error error = without_lines(question, error_lines);
+  for (const std::string& line : error_lines)
+    error.faults.push_back({.field = "git", .what = line});
   return error;
 }
 
-bool wants_whole_history(const std::vector<std::string>& said) {
-  return mentions_any(said, {"does not support shallow"});
+bool needs_whole_history(const std::vector<std::string>& error_lines) {
+  return mentions_any(error_lines, {"does not support shallow"});
 }
 
 }  // namespace muster::workspace

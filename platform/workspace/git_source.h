@@ -44,9 +44,10 @@ struct GitLogin {
 };
 
 struct GitEnd {
-  bool ok = false;                ///< git exited with 0
-  std::string out;                ///< standard output
-  std::vector<std::string> said;  ///< last lines of standard error, with the password removed
+  bool ok = false;  ///< git exited with 0
+  std::string out;  ///< standard output
+  std::vector<std::string>
+      error_lines;  ///< last lines of standard error, with the password removed
 };
 
 class Git {
@@ -85,10 +86,10 @@ struct GitQuestion {
   FlagNames flags;  ///< the flags that the advice names
 };
 
-/// The error for a failed git, from its last lines `said`, which become the error's faults. Pure.
-base::Error git_failure(const GitQuestion& question, const std::vector<std::string>& said);
+/// The error for a failed git, from its last lines `error_lines`, which become the error's faults. Pure.
+base::Error git_failure(const GitQuestion& question, const std::vector<std::string>& error_lines);
 
-/// Whether `said` means that the server refuses to send a single commit without its history. Pure.
-bool wants_whole_history(const std::vector<std::string>& said);
+/// Whether `error_lines` mean that the server refuses to send a single commit without its history. Pure.
+bool needs_whole_history(const std::vector<std::string>& error_lines);
 
 }  // namespace muster::workspace

@@ -120,12 +120,12 @@ TEST_F(GitSource, OmitsSubmodulesWithANote) {
 TEST_F(GitSource, ReportsProgress) {
   make_repository();
   commit("a", "1");
-  std::string said;
+  std::string progress;
 
-  ASSERT_TRUE(fetch_repository({.where = url()},
-                               [&](std::string_view line) { said += std::string(line) + "\n"; }));
+  ASSERT_TRUE(fetch_repository(
+      {.where = url()}, [&](std::string_view line) { progress += std::string(line) + "\n"; }));
 
-  EXPECT_NE(said.find("100%"), std::string::npos) << said;
+  EXPECT_NE(progress.find("100%"), std::string::npos) << progress;
 }
 
 // --- passwords
@@ -277,7 +277,7 @@ TEST_F(GitSource, InvalidInputIsRefusedBeforeGitRuns) {
   EXPECT_TRUE(temporary_is_empty());
 }
 
-TEST_F(GitSource, SshIsToldNotToPrompt) {
+TEST_F(GitSource, SshRunsWithoutPrompts) {
   ASSERT_TRUE(
       base::write_file(folder_ / "ssh",
                        "#!/bin/sh\necho \"$@\" > " + (folder_ / "arguments").string() +

@@ -55,7 +55,7 @@ bool begins_alike(std::string_view one, std::string_view other) {
 
 class Lister {
  public:
-  explicit Lister(const LookFor& wanted) : wanted_(wanted) {}
+  explicit Lister(const LookFor& query) : query_(query) {}
 
   /// `here`: the path of the folder with a '/', or empty. False: the folder cannot be read.
   bool list(UniqueFd fd, const std::string& here, size_t depth) {
@@ -89,9 +89,9 @@ class Lister {
     while (const dirent* const item = ::readdir(folder)) {
       const std::string name = item->d_name;
       if (name == "." || name == "..") continue;
-      const bool may_match = begins_alike(here + name, wanted_.prefix);
+      const bool may_match = begins_alike(here + name, query_.prefix);
       cost_ += may_match ? kCostOfMatch : 1;
-      if (cost_ > kCostOfMatch * wanted_.most_entries) {
+      if (cost_ > kCostOfMatch * query_.most_entries) {
         all_.whole = false;
         break;
       }
@@ -120,8 +120,8 @@ class Lister {
   /// True: the folder need not be listed itself.
   bool look_into(int folder, const LeftFile& found, size_t depth) {
     const std::string below = found.path + "/";
-    if (!begins_alike(below, wanted_.prefix)) return true;
-    const bool all_before = wanted_.after >= below && !wanted_.after.starts_with(below);
+    if (!begins_alike(below, query_.prefix)) return true;
+    const bool all_before = query_.after >= below && !query_.after.starts_with(below);
     if (all_before) return true;
     if (depth == kMostDepth || below.size() > kMostPathBytes) return false;
     UniqueFd inner(::openat(folder, name_of(found.path).c_str(),
@@ -130,15 +130,15 @@ class Lister {
   }
 
   void take(const LeftFile& file) {
-    if (file.path <= wanted_.after || !file.path.starts_with(wanted_.prefix)) return;
-    if (all_.files.size() == wanted_.most) {
+    if (file.path <= query_.after || !file.path.starts_with(query_.prefix)) return;
+    if (all_.files.size() == query_.most) {
       all_.whole = false;
       return;
     }
     all_.files.push_back(file);
   }
 
-  const LookFor& wanted_;
+  const LookFor& query_;
   LeftFiles all_;
   size_t cost_ = 0;  ///< of the entries that were read
 };
@@ -171,11 +171,11 @@ Error not_a_file(std::string_view path, LeftFile::Kind kind) {
 
 }  // namespace
 
-Result<LeftFiles> list_left(const std::filesystem::path& folder, const LookFor& wanted) {
+Result<LeftFiles> list_left(const std::filesystem::path& folder, const LookFor& query) {
   auto root = open_root(folder);
   if (!root && root.error().code == ErrorCode::kNotFound) return LeftFiles{};
   if (!root) return root.error();
-  Lister lister(wanted);
+  Lister lister(query);
   if (!lister.list(*std::move(root), "", 0)) {
     return base::system_error("cannot read folder " + shown(folder.native()), errno);
   }

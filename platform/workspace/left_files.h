@@ -49,7 +49,7 @@ struct LookFor {
 };
 
 /// A folder that does not exist has no files. Errors: it cannot be read.
-base::Result<LeftFiles> list_left(const std::filesystem::path& folder, const LookFor& wanted);
+base::Result<LeftFiles> list_left(const std::filesystem::path& folder, const LookFor& query);
 
 struct OpenedFile {
   base::UniqueFd fd;

@@ -27,9 +27,9 @@ class LeftFilesTest : public testing::Test {
     std::ofstream(folder_ / path, std::ios::binary) << text;
   }
 
-  std::vector<std::string> paths(const LookFor& wanted = {}) {
+  std::vector<std::string> paths(const LookFor& query = {}) {
     std::vector<std::string> paths;
-    const auto listed = list_left(folder_, wanted);
+    const auto listed = list_left(folder_, query);
     EXPECT_TRUE(listed);
     for (const LeftFile& file : listed->files) paths.push_back(file.path);
     return paths;
@@ -87,13 +87,13 @@ TEST_F(LeftFilesTest, PagesHaveNoGaps) {
 
   for (size_t most = 1; most <= all.size(); ++most) {
     std::vector<std::string> seen;
-    LookFor wanted{.prefix = "", .after = "", .most = most};
+    LookFor query{.prefix = "", .after = "", .most = most};
     while (true) {
-      const auto page = list_left(folder_, wanted);
+      const auto page = list_left(folder_, query);
       ASSERT_TRUE(page);
       for (const LeftFile& file : page->files) seen.push_back(file.path);
       if (page->whole) break;
-      wanted.after = seen.back();
+      query.after = seen.back();
     }
     EXPECT_EQ(seen, all) << most;
   }

@@ -325,8 +325,9 @@ class Walker {
       // Without its rules, files meant to be left out would be sent. A missing permission is
       // reported when the walk reaches the file itself, unless it is left out.
       const int number = errno;
-      const bool told = number == EACCES && !rules_.leaves_out(prefix + ".gitignore", false);
-      if (number != ENOENT && number != ELOOP && !told) {
+      const bool is_reported_later =
+          number == EACCES && !rules_.leaves_out(prefix + ".gitignore", false);
+      if (number != ENOENT && number != ELOOP && !is_reported_later) {
         walk_.faults.add(prefix + ".gitignore", cannot_read(number));
       }
       return;

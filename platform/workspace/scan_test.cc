@@ -145,17 +145,17 @@ TEST_F(ScanFolder, NamesTheFirstTwentyFaultsAndCountsTheRest) {
 }
 
 /// Root, who can read everything, becomes another user; other users do not change.
-class Somebody {
+class OtherUser {
  public:
-  explicit Somebody(const std::vector<fs::path>& owned) {
+  explicit OtherUser(const std::vector<fs::path>& owned) {
     if (::geteuid() != 0) return;
     constexpr uid_t kNobody = 65534;
     for (const fs::path& path : owned) EXPECT_EQ(::chown(path.c_str(), kNobody, kNobody), 0);
     EXPECT_EQ(::seteuid(kNobody), 0);
   }
-  Somebody(const Somebody&) = delete;
-  Somebody& operator=(const Somebody&) = delete;
-  ~Somebody() {
+  OtherUser(const OtherUser&) = delete;
+  OtherUser& operator=(const OtherUser&) = delete;
+  ~OtherUser() {
     if (::getuid() == 0) {
       EXPECT_EQ(::seteuid(0), 0);
     }
@@ -163,7 +163,7 @@ class Somebody {
 };
 
 TEST_F(ScanFolder, NamesUnreadableFiles) {
-  const Somebody somebody({work_, root_});
+  const OtherUser other_user({work_, root_});
   plant(".gitignore", "*.o");
   plant("secret", "x");
   plant("closed/file", "x");
@@ -324,14 +324,14 @@ TEST_F(ScanFolder, ReadsHolesAsZerosAndListsAChunkOnce) {
 TEST_F(ScanFolder, ReportsProgress) {
   plant_sparse("a", int64_t{kChunkBytes} + 1);
   plant("b", "12");
-  std::vector<std::pair<int64_t, int64_t>> told;
+  std::vector<std::pair<int64_t, int64_t>> progress;
 
   ASSERT_TRUE(
-      scan_folder(root_, {}, [&](int64_t done, int64_t all) { told.emplace_back(done, all); }));
+      scan_folder(root_, {}, [&](int64_t done, int64_t all) { progress.emplace_back(done, all); }));
 
   constexpr auto kAll = static_cast<int64_t>(kChunkBytes + 3);
-  EXPECT_EQ(told, (std::vector<std::pair<int64_t, int64_t>>{
-                      {kChunkBytes, kAll}, {kAll - 2, kAll}, {kAll, kAll}}));
+  EXPECT_EQ(progress, (std::vector<std::pair<int64_t, int64_t>>{
+                          {kChunkBytes, kAll}, {kAll - 2, kAll}, {kAll, kAll}}));
 }
 
 /// Changes a file after the scan has read its first chunk.

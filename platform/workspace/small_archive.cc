@@ -80,7 +80,7 @@ ArchiveEntry entry_of(archive_entry* read) {
 }
 
 /// A hard link has no content of its own.
-bool is_wanted(archive_entry* read) {
+bool has_content(archive_entry* read) {
   if (::archive_entry_hardlink(read) != nullptr) return false;
   const auto kind = ::archive_entry_filetype(read);
   return kind == AE_IFREG || kind == AE_IFDIR || kind == AE_IFLNK;
@@ -116,10 +116,10 @@ Result<std::vector<ArchiveEntry>> read_archive(std::string_view tar, size_t most
   size_t left = most;
   while (true) {
     archive_entry* read = nullptr;
-    const int said = ::archive_read_next_header(handle.get(), &read);
-    if (said == ARCHIVE_EOF) return entries;
-    if (said < ARCHIVE_WARN) return unreadable(handle.get());
-    if (!is_wanted(read)) continue;
+    const int status = ::archive_read_next_header(handle.get(), &read);
+    if (status == ARCHIVE_EOF) return entries;
+    if (status < ARCHIVE_WARN) return unreadable(handle.get());
+    if (!has_content(read)) continue;
     ArchiveEntry entry = entry_of(read);
     if (::archive_entry_filetype(read) == AE_IFREG) {
       auto content = read_content(handle.get(), entry.content, left);

@@ -220,9 +220,9 @@ Result<Handle> open_archive(const std::filesystem::path& file) {
 /// The next entry; nullptr at the end.
 Result<archive_entry*> next_entry(const std::filesystem::path& file, archive* handle) {
   archive_entry* entry = nullptr;
-  const int said = ::archive_read_next_header(handle, &entry);
-  if (said == ARCHIVE_EOF) return nullptr;
-  if (said < ARCHIVE_WARN) return broken(file, handle);
+  const int status = ::archive_read_next_header(handle, &entry);
+  if (status == ARCHIVE_EOF) return nullptr;
+  if (status < ARCHIVE_WARN) return broken(file, handle);
   return entry;
 }
 
@@ -356,9 +356,9 @@ class ArchiveUnpacking {
       const void* block = nullptr;
       size_t bytes = 0;
       la_int64_t offset = 0;
-      const int said = ::archive_read_data_block(handle, &block, &bytes, &offset);
-      if (said == ARCHIVE_EOF) break;
-      if (said < ARCHIVE_WARN) return broken(file_, handle);
+      const int status = ::archive_read_data_block(handle, &block, &bytes, &offset);
+      if (status == ARCHIVE_EOF) break;
+      if (status < ARCHIVE_WARN) return broken(file_, handle);
       size = std::max(size, offset + static_cast<int64_t>(bytes));
       if (size > left_) return too_large(file_, most_bytes_);
       if (::archive_write_data_block(disk_.get(), block, bytes, offset) < ARCHIVE_WARN) {

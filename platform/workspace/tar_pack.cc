@@ -196,6 +196,8 @@ class TarPacker::Packing {
     group_ = group;
   }
 
+  void pad_failed_files() { pads_failed_ = true; }
+
  private:
   struct Level {
     UniqueFd folder;
@@ -356,20 +358,23 @@ class TarPacker::Packing {
       return write(kZeros.data(), std::min<int64_t>(kTarPiece, end - file_.at));
     }
     std::array<char, kTarPiece> buffer;
-    const int64_t wanted = std::min<int64_t>(kTarPiece, file_.extents.back().end - file_.at);
+    const int64_t most = std::min<int64_t>(kTarPiece, file_.extents.back().end - file_.at);
     const ssize_t count =
-        ::pread(file_.fd.get(), buffer.data(), static_cast<size_t>(wanted), file_.at);
+        ::pread(file_.fd.get(), buffer.data(), static_cast<size_t>(most), file_.at);
     if (count < 0 && errno == EINTR) return {};
     if (count > 0) return write(buffer.data(), count);
-    if (count < 0) {
-      Error error = base::system_error(shown(path_of(file_.place)) + " cannot be read", errno);
+    const int number = errno;
+    if (count < 0 && !pads_failed_) {
+      Error error = base::system_error(shown(path_of(file_.place)) + " cannot be read", number);
       // The callers of next() take kNotFound for a missing target.
       if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kInternal;
       return error;
     }
     file_.ended = true;
-    note(file_.place,
-         " became shorter while it was copied: the rest of the copy is filled with zeros");
+    const std::string cause =
+        count < 0 ? std::string(" cannot be read further (") + std::strerror(number) + ")"
+                  : " became shorter while it was copied";
+    note(file_.place, cause + ": the rest of the copy is filled with zeros");
     return {};
   }
 
@@ -425,6 +430,7 @@ class TarPacker::Packing {
   CopyTotals totals_;
   uid_t user_ = 0;
   gid_t group_ = 0;
+  bool pads_failed_ = false;
   bool is_open_ = false;
   bool done_ = false;
   ArchiveHandle tar_{::archive_write_new()};  // last: as it goes, it still writes to out_
@@ -446,6 +452,10 @@ Result<std::string_view> TarPacker::next() {
 
 void TarPacker::set_owner(uid_t user, gid_t group) {
   packing_->set_owner(user, group);
+}
+
+void TarPacker::pad_failed_files() {
+  packing_->pad_failed_files();
 }
 
 const CopyTotals& TarPacker::totals() const {

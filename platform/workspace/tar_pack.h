@@ -35,12 +35,15 @@ class TarPacker {
   static base::Result<TarPacker> open(const std::string& path, OnCopyNote on_note);
   /// The owner written for every entry. Some programs that unpack the tar ignore it.
   void set_owner(uid_t user, gid_t group);
+  /// A file that fails in its middle is padded with zeros and reported, as a file that shrinks is:
+  /// for callers that would otherwise lose the other files.
+  void pad_failed_files();
   TarPacker(TarPacker&&) noexcept;
   ~TarPacker();
 
   /// The next bytes, valid until the next call; empty at the end. Entries that cannot be read are
-  /// reported and left out. If a file fails in its middle, that is an error: an incomplete tar is
-  /// better than a false copy, because the unpacker drops the file.
+  /// reported and left out. Without pad_failed_files(), a file that fails in its middle is an error:
+  /// an incomplete tar is better than a false copy, because the unpacker drops the file.
   base::Result<std::string_view> next();
 
   /// The totals so far.

@@ -209,6 +209,17 @@ TEST(TarPacker, ReportsAGeneratedFileThatCannotBeRead) {
   EXPECT_EQ(packed.tar.error().what, "'/proc/self/mem' cannot be read: Input/output error");
 }
 
+/// Reads of the open file fail from now on: its descriptor becomes a descriptor for writing.
+void let_reads_fail(const fs::path& file) {
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (fs::read_symlink(entry.path(), gone) != file) continue;
+    const base::UniqueFd blind(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
+    ::dup2(blind.get(), std::stoi(entry.path().filename().string()));
+    return;
+  }
+}
+
 TEST(TarPacker, EndsWithAnErrorInTheMiddleOfAFileAndTheEarlierCopyStays) {
   const TestFolder folder;
   write_text(folder / "log", std::string(300'000, 'a'));
@@ -218,15 +229,7 @@ TEST(TarPacker, EndsWithAnErrorInTheMiddleOfAFileAndTheEarlierCopyStays) {
   bool is_first = true;
   const ReadTar read = [&] {
     auto piece = packer->next();
-    if (!std::exchange(is_first, false)) return piece;
-    // From now on, reads fail: the descriptor is one for writing.
-    for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
-      std::error_code gone;
-      if (fs::read_symlink(entry.path(), gone) != folder / "log") continue;
-      const base::UniqueFd blind(::open((folder / "log").c_str(), O_WRONLY | O_CLOEXEC));
-      ::dup2(blind.get(), std::stoi(entry.path().filename().string()));
-      break;
-    }
+    if (std::exchange(is_first, false)) let_reads_fail(folder / "log");
     return piece;
   };
 
@@ -237,6 +240,39 @@ TEST(TarPacker, EndsWithAnErrorInTheMiddleOfAFileAndTheEarlierCopyStays) {
   EXPECT_EQ(unpacked.error().what,
             "'" + (folder / "log").string() + "' cannot be read: Bad file descriptor");
   EXPECT_EQ(text_of(folder / "copy"), "earlier");
+}
+
+TEST(TarPacker, CopiesTheOtherFilesAfterAnErrorInTheMiddleOfAFileIfFailedFilesArePadded) {
+  const TestFolder folder;
+  const fs::path artifacts = folder / "artifacts";
+  fs::create_directory(artifacts);
+  write_text(artifacts / "a", "first");
+  write_text(artifacts / "log", std::string(300'000, 'a'));
+  write_text(artifacts / "z", "last");
+  std::vector<std::string> notes;
+  auto packer =
+      TarPacker::open(artifacts, [&](const CopyNote& note) { notes.push_back(to_line(note)); });
+  ASSERT_TRUE(packer);
+  packer->pad_failed_files();
+  std::string tar;
+  while (true) {
+    const auto piece = packer->next();
+    ASSERT_TRUE(piece) << piece.error().what;
+    if (piece->empty()) break;
+    if (tar.empty()) let_reads_fail(artifacts / "log");
+    tar += *piece;
+  }
+
+  const auto unpacked = unpack(tar, {.target = folder / "copy"});
+
+  EXPECT_EQ(notes, Lines{"failed: '" + (artifacts / "log").string() +
+                         "' cannot be read further (Bad file descriptor): the rest of the copy is "
+                         "filled with zeros\n"});
+  ASSERT_TRUE(unpacked.totals) << unpacked.totals.error().what;
+  EXPECT_EQ(packer->totals().failed, 1U);
+  EXPECT_EQ(fs::file_size(folder / "copy/log"), 300'000U);
+  EXPECT_EQ(text_of(folder / "copy/a"), "first");
+  EXPECT_EQ(text_of(folder / "copy/z"), "last");
 }
 
 TEST(TarPacker, CanBeDroppedAtOnceInTheMiddleOfATerabyte) {
@@ -255,12 +291,12 @@ TEST(TarPacker, CanBeDroppedAtOnceInTheMiddleOfATerabyte) {
 }
 
 /// Root can read everything, so it becomes another user for a while.
-class AsNobody {
+class AsOtherUser {
  public:
-  AsNobody() : was_root_(::geteuid() == 0 && ::seteuid(kNobody) == 0) {}
-  AsNobody(const AsNobody&) = delete;
-  AsNobody& operator=(const AsNobody&) = delete;
-  ~AsNobody() {
+  AsOtherUser() : was_root_(::geteuid() == 0 && ::seteuid(kNobody) == 0) {}
+  AsOtherUser(const AsOtherUser&) = delete;
+  AsOtherUser& operator=(const AsOtherUser&) = delete;
+  ~AsOtherUser() {
     if (was_root_ && ::seteuid(0) != 0) std::abort();
   }
 
@@ -280,7 +316,7 @@ TEST(TarPacker, CopiesTheRestIfAFileIsUnreadable) {
 
   Packed packed;
   {
-    const AsNobody nobody;
+    const AsOtherUser other_user;
     packed = pack(folder / "from");
   }
 

@@ -131,8 +131,8 @@ class TargetRules {
  private:
   Result<RootPlace> as_new(bool is_folder) const {
     const std::string last = plain_.substr(plain_.rfind('/') + 1);
-    const bool wants_folder = target_ != plain_ && !is_folder;
-    if (last.empty() || last == "." || last == ".." || wants_folder) {
+    const bool needs_folder = target_ != plain_ && !is_folder;
+    if (last.empty() || last == "." || last == ".." || needs_folder) {
       return Error{.code = ErrorCode::kNotFound,
                    .what = "there is no folder " + shown_target(),
                    .advice = "create it first, or give another folder"};
@@ -201,8 +201,8 @@ Error no_room(const std::string& path, int number) {
 
 class TarUnpacking {
  public:
-  TarUnpacking(const ReadTar& read, const UnpackWish& wish, const UnpackHandlers& handlers)
-      : read_(read), wish_(wish), handlers_(handlers) {}
+  TarUnpacking(const ReadTar& read, const UnpackRequest& request, const UnpackHandlers& handlers)
+      : read_(read), request_(request), handlers_(handlers) {}
 
   Result<CopyTotals> run() {
     ::archive_read_support_format_tar(tar_.get());
@@ -217,7 +217,7 @@ class TarUnpacking {
       MUSTER_TRY(archive_entry* const entry, next_entry());
       if (entry == nullptr) break;
       MUSTER_CHECK(take(entry));
-      tell_progress();
+      report_progress();
     }
     finish_folders();
     return totals_;
@@ -245,9 +245,9 @@ class TarUnpacking {
 
   Result<archive_entry*> next_entry() {
     archive_entry* entry = nullptr;
-    const int said = ::archive_read_next_header(tar_.get(), &entry);
-    if (said == ARCHIVE_EOF) return nullptr;
-    if (said < ARCHIVE_WARN) return broken();
+    const int status = ::archive_read_next_header(tar_.get(), &entry);
+    if (status == ARCHIVE_EOF) return nullptr;
+    if (status < ARCHIVE_WARN) return broken();
     return entry;
   }
 
@@ -292,10 +292,11 @@ class TarUnpacking {
     const bool is_link = ::archive_entry_hardlink(entry) != nullptr;
     const bool is_folder = !is_link && ::archive_entry_filetype(entry) == AE_IFDIR;
     const bool is_file = !is_link && ::archive_entry_filetype(entry) == AE_IFREG;
-    const bool right = wish_.name ? named == *wish_.name : named.find('/') == std::string::npos;
+    const bool right =
+        request_.name ? named == *request_.name : named.find('/') == std::string::npos;
     if (!right || !(is_folder || (is_file && !named.empty()))) return leads_elsewhere(named);
     root_ = named;
-    MUSTER_TRY(RootPlace place, find_root_place(wish_.target, named, is_folder));
+    MUSTER_TRY(RootPlace place, find_root_place(request_.target, named, is_folder));
     root_place_ = std::move(place.name);
     root_is_target_ = place.is_target;
     beneath_.emplace(std::move(place.folder));
@@ -348,12 +349,12 @@ class TarUnpacking {
       const void* block = nullptr;
       size_t size = 0;
       la_int64_t offset = 0;
-      const int said = ::archive_read_data_block(tar_.get(), &block, &size, &offset);
-      if (said == ARCHIVE_EOF) break;
-      if (said < ARCHIVE_WARN) return broken();
+      const int status = ::archive_read_data_block(tar_.get(), &block, &size, &offset);
+      if (status == ARCHIVE_EOF) break;
+      if (status < ARCHIVE_WARN) return broken();
       MUSTER_CHECK(write_at(place, fd, {static_cast<const char*>(block), size}, offset));
       totals_.bytes = before + offset + static_cast<int64_t>(size);
-      tell_progress();
+      report_progress();
     }
     const int64_t size = ::archive_entry_size(entry);  // a hole may come last
     if (::ftruncate(fd, size) != 0) return cannot_write(place, errno);
@@ -480,17 +481,17 @@ class TarUnpacking {
 
   /// The path of an entry as the user would write it.
   std::string path_of(const std::string& place) const {
-    const std::string target(without_slashes(wish_.target));
+    const std::string target(without_slashes(request_.target));
     if (root_is_target_) return target + place.substr(root_place_.size());
     return place.empty() ? target : (target == "/" ? "" : target) + "/" + place;
   }
 
-  void tell_progress() const {
+  void report_progress() const {
     if (handlers_.on_progress) handlers_.on_progress(totals_);
   }
 
   const ReadTar& read_;
-  const UnpackWish& wish_;
+  const UnpackRequest& request_;
   const UnpackHandlers& handlers_;
   std::optional<Error> read_error_;
   std::string root_;        ///< its name in the tar
@@ -505,9 +506,9 @@ class TarUnpacking {
 
 }  // namespace
 
-Result<CopyTotals> unpack_tar(const ReadTar& read, const UnpackWish& wish,
+Result<CopyTotals> unpack_tar(const ReadTar& read, const UnpackRequest& request,
                               const UnpackHandlers& handlers) {
-  return TarUnpacking(read, wish, handlers).run();
+  return TarUnpacking(read, request, handlers).run();
 }
 
 }  // namespace muster::workspace

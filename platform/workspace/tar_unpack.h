@@ -28,7 +28,7 @@
 
 namespace muster::workspace {
 
-struct UnpackWish {
+struct UnpackRequest {
   std::string target;
   /// The name that the root must have, as copied_name() gives it, so that the sender cannot choose
   /// it. nullopt: the name in the tar is used.
@@ -48,7 +48,7 @@ struct UnpackHandlers {
 /// Errors: those of `read`. kInvalid: the input is not a tar, or an entry leads out of the target.
 /// kUnavailable: the input is truncated. kExhausted: the disk is full. kNotFound, kConflict,
 /// kRefused: about the target.
-base::Result<CopyTotals> unpack_tar(const ReadTar& read, const UnpackWish& wish,
+base::Result<CopyTotals> unpack_tar(const ReadTar& read, const UnpackRequest& request,
                                     const UnpackHandlers& handlers);
 
 }  // namespace muster::workspace

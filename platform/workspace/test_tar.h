@@ -87,7 +87,7 @@ struct Unpacked {
 };
 
 /// Read in pieces of this many bytes.
-inline Unpacked unpack(const std::string& tar, const UnpackWish& wish, size_t piece = 1000) {
+inline Unpacked unpack(const std::string& tar, const UnpackRequest& request, size_t piece = 1000) {
   Unpacked unpacked;
   size_t at = 0;
   const ReadTar read = [&]() -> base::Result<std::string_view> {
@@ -95,7 +95,7 @@ inline Unpacked unpack(const std::string& tar, const UnpackWish& wish, size_t pi
     at += next.size();
     return next;
   };
-  unpacked.totals = unpack_tar(read, wish, {.on_note = [&](const CopyNote& note) {
+  unpacked.totals = unpack_tar(read, request, {.on_note = [&](const CopyNote& note) {
                                  unpacked.notes.push_back(to_line(note));
                                }});
   return unpacked;

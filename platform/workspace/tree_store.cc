@@ -85,6 +85,15 @@ Result<void> check_chunks(const ProjectFiles& files, const Manifest& manifest) {
       .advice = "request the list of missing chunks, send them, and store the files again"};
 }
 
+/// Whether chunks of the tree are missing. False after other errors.
+bool lacks_chunks(const ProjectFiles& files, const std::string& id,
+                  const std::vector<ChunkId>& manifest_chunks) {
+  const auto manifest = read_manifest(files, id, manifest_chunks);
+  const Result<void> checked =
+      manifest ? check_chunks(files, *manifest) : Result<void>(manifest.error());
+  return !checked && checked.error().code == ErrorCode::kNotFound;
+}
+
 /// One syncfs for all chunks of a tree, because an fsync for each would take minutes with many
 /// small files. It also waits for writes of other programs to that disk. A chunk that a crash
 /// truncated before the sync is detected by its size or hash.
@@ -230,6 +239,9 @@ Result<TreeInfo> TreeStore::keep(const std::string& project, const std::string& 
   }
   MUSTER_TRY(const UniqueFd held, make_and_hold_store(folder_));
   const UniqueFd folder(::open(files.folder().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder && errno != ENOENT) {
+    return base::system_error("cannot open " + shown(files.folder().native()), errno);
+  }
   MUSTER_TRY(const Manifest manifest, read_manifest(files, id, manifest_chunks));
   const TreeRecord record{.info = {.id = id, .bytes = manifest.bytes(), .files = manifest.files()},
                           .manifest_chunks = manifest_chunks};
@@ -244,7 +256,8 @@ Result<TreeInfo> TreeStore::keep(const std::string& project, const std::string& 
   MUSTER_CHECK(sync_store(folder_));
   MUSTER_CHECK(put_whole(files, files.tree(id), encode_record(record), /*durable=*/true));
   if (!is_folder_of(files, folder)) {
-    ::unlink(files.tree(id).c_str());  // its chunks have gone with the project
+    // Its chunks have gone with the project, unless a new project of this name has the same files.
+    if (lacks_chunks(files, id, manifest_chunks)) ::unlink(files.tree(id).c_str());
     return Error{.code = ErrorCode::kConflict,
                  .what = "project '" + project + "' was deleted while its files were stored",
                  .advice = "send the files again if there is a new project of this name"};

@@ -527,6 +527,42 @@ TEST_F(Trees, AreNotStoredInANewProjectOfTheSameNameIfTheirProjectIsDeletedMeanw
   EXPECT_FALSE(fs::exists(tree_file(tree_id(manifest))));
 }
 
+// As in the test above, but the new project stores the same files meanwhile.
+TEST_F(Trees, OfANewProjectStayIfTheSameFilesOfADeletedProjectOfThisNameAreStoredLast) {
+  const std::string manifest = encode({});
+  const ChunkId chunk = *store_.put_chunk("team", manifest);
+  fs::remove(chunk_file(chunk));
+  ASSERT_EQ(::mkfifo(chunk_file(chunk).c_str(), 0600), 0);
+  auto kept = std::async(std::launch::async,
+                         [&] { return store_.keep("team", tree_id(manifest), {chunk}); });
+  base::UniqueFd fifo(::open(chunk_file(chunk).c_str(), O_WRONLY | O_CLOEXEC));
+
+  EXPECT_TRUE(store_.forget_project("team"));
+  EXPECT_TRUE(store_.remove_forgotten());
+  EXPECT_TRUE(store_.put_chunk("team", manifest));
+  EXPECT_TRUE(store_.keep("team", tree_id(manifest), {chunk}));
+  EXPECT_EQ(::write(fifo.get(), manifest.data(), manifest.size()),
+            static_cast<ssize_t>(manifest.size()));
+  fifo.reset();
+
+  const auto result = kept.get();
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kConflict);
+  EXPECT_TRUE(store_.info("team", tree_id(manifest)));
+}
+
+TEST_F(Trees, AreNotStoredIfTheFolderOfTheProjectCannotBeOpened) {
+  const std::string manifest = encode({});
+  const ChunkId chunk = *store_.put_chunk("rivals", manifest);
+  std::ofstream(folder_ / "team") << "a file";
+
+  const auto kept = store_.keep("team", tree_id(manifest), {chunk});
+
+  ASSERT_FALSE(kept);
+  EXPECT_EQ(kept.error().what,
+            "cannot open '" + (folder_ / "team").string() + "': Not a directory");
+}
+
 TEST_F(Trees, OfADeletedProjectAreRemovedByTheNextServerIfTheFirstWasKilled) {
   plant("a", "x");
   ASSERT_TRUE(send("team"));

@@ -39,7 +39,7 @@ bool is_yes(const std::string& answer) {
   return answer == "yes" || answer == "y" || answer == "Yes" || answer == "Y";
 }
 
-Error not_to_be_known(const Context& context, const std::string& fingerprint, const Error& why) {
+Error cannot_verify(const Context& context, const std::string& fingerprint, const Error& why) {
   const std::string readable = http::readable_fingerprint(fingerprint);
   return {.code = ErrorCode::kRefused,
           .what = "cannot verify " + context.server + ": " + why.what,
@@ -119,8 +119,8 @@ Result<Context> context_to_log_in(const LoginCommand& command, const Contexts& c
   if (named != nullptr) context.project = named->project;
   context.fingerprint = command.fingerprint;
   context.ca_file = command.ca_file;
-  const bool flags_say_how = !command.fingerprint.empty() || !command.ca_file.empty();
-  if (flags_say_how || same == nullptr) return context;
+  const bool flags_verify = !command.fingerprint.empty() || !command.ca_file.empty();
+  if (flags_verify || same == nullptr) return context;
   context.fingerprint = same->fingerprint;
   context.ca_file = same->ca_file;
   return context;
@@ -136,8 +136,15 @@ Result<bool> settle_trust(Context& context, Interrupts& interrupts) {
   if (base::detail_of<http::RequestLeft>(answer.error()) != nullptr) return answer.error();
   // If the server can be reached without verification, its certificate is the problem, and the user
   // can be asked about it. Otherwise the error has another cause.
-  MUSTER_TRY(const std::string fingerprint, http::fingerprint_at(endpoint.host, endpoint.port));
-  if (::isatty(STDIN_FILENO) != 1) return not_to_be_known(context, fingerprint, answer.error());
+  bool is_interrupted = false;
+  const http::Wake wake{.fd = interrupts.fd(), .on_wake = [&] {
+                          is_interrupted = true;
+                          return false;
+                        }};
+  const auto found = http::fingerprint_at(endpoint.host, endpoint.port, wake);
+  if (is_interrupted) return false;
+  MUSTER_TRY(const std::string fingerprint, found);
+  if (::isatty(STDIN_FILENO) != 1) return cannot_verify(context, fingerprint, answer.error());
   return ask_whether_to_trust(context, fingerprint, answer.error(), interrupts);
 }
 

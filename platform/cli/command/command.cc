@@ -85,17 +85,17 @@ Flags job_project_flag() {
            .offer = Offer::kProjects}};
 }
 
-const Flag* Command::find_flag(std::string_view wanted) const {
+const Flag* Command::find_flag(std::string_view name_or_letter) const {
   const auto found = std::find_if(flags.begin(), flags.end(), [&](const Flag& flag) {
-    return flag.name == wanted || (!flag.letter.empty() && flag.letter == wanted);
+    return flag.name == name_or_letter || (!flag.letter.empty() && flag.letter == name_or_letter);
   });
   return found == flags.end() ? nullptr : &*found;
 }
 
-const Command* Command::find_command(std::string_view wanted) const {
+const Command* Command::find_command(std::string_view name_or_alias) const {
   const auto found = std::find_if(commands.begin(), commands.end(), [&](const Command& child) {
-    return child.name == wanted || (!child.alias.empty() && child.alias == wanted) ||
-           std::find(child.more_aliases.begin(), child.more_aliases.end(), wanted) !=
+    return child.name == name_or_alias || (!child.alias.empty() && child.alias == name_or_alias) ||
+           std::find(child.more_aliases.begin(), child.more_aliases.end(), name_or_alias) !=
                child.more_aliases.end();
   });
   return found == commands.end() ? nullptr : &*found;

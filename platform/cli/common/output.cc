@@ -276,7 +276,7 @@ Error usage_error(const std::vector<std::string>& path, std::vector<base::Fault>
   error.advice = "see: " + command + " --help";
   if (faults.size() == 1) {
     const base::Fault& fault = faults.front();
-    error.what = fault.field.empty() ? fault.what : base::said_of(fault.field, fault.what);
+    error.what = fault.field.empty() ? fault.what : base::fault_message(fault.field, fault.what);
     return error;
   }
   error.what = std::to_string(faults.size()) + " errors in the command line";
@@ -284,21 +284,21 @@ Error usage_error(const std::vector<std::string>& path, std::vector<base::Fault>
   return error;
 }
 
-int tell(const base::Error& error, const std::string& program) {
+int report_error(const base::Error& error, const std::string& program) {
   const std::string text = error_text(error, program);
   std::cerr << (terminal_of(STDERR_FILENO).is_terminal ? safe_lines(text) : text) << std::flush;
   return exit_code_of(error);
 }
 
-int run_and_tell(const std::string& program,
-                 const std::function<base::Result<int>()>& command_line) {
+int run_and_report(const std::string& program,
+                   const std::function<base::Result<int>()>& command_line) {
   try {
     const base::Result<int> code = command_line();
-    return code ? *code : tell(code.error(), program);
+    return code ? *code : report_error(code.error(), program);
   } catch (const std::exception& error) {
     // Out of memory, or a defect: the functions above do not throw.
-    return tell({.what = error.what(), .advice = "this is a bug in Muster; please report it"},
-                program);
+    return report_error(
+        {.what = error.what(), .advice = "this is a bug in Muster; please report it"}, program);
   }
 }
 

@@ -1,6 +1,6 @@
 // How commands print results and errors: tables, JSON and YAML, error messages, exit codes.
 //
-// Pure, except tell() and run_and_tell().
+// Pure, except report_error() and run_and_report().
 #pragma once
 
 #include <functional>
@@ -86,10 +86,10 @@ base::Error usage_error(const std::vector<std::string>& path, std::vector<base::
                         const std::string& program = "muster");
 
 /// Prints error_text() on standard error, and returns the exit code.
-int tell(const base::Error& error, const std::string& program);
+int report_error(const base::Error& error, const std::string& program);
 
 /// Runs `command_line`, prints its error or exception, and returns the exit code.
-int run_and_tell(const std::string& program,
-                 const std::function<base::Result<int>()>& command_line);
+int run_and_report(const std::string& program,
+                   const std::function<base::Result<int>()>& command_line);
 
 }  // namespace muster::cli

@@ -81,8 +81,7 @@ void append_code_point(uint32_t code, std::string& out) {
 
 Terminal terminal_of(int fd) {
   Terminal terminal{.is_terminal = ::isatty(fd) == 1};
-  terminal.colour =
-      wants_colour(terminal.is_terminal, std::getenv("NO_COLOR"), std::getenv("TERM"));
+  terminal.colour = uses_colour(terminal.is_terminal, std::getenv("NO_COLOR"), std::getenv("TERM"));
   const auto size = terminal.is_terminal ? size_of_terminal(fd) : std::nullopt;
   if (size && size->second > 0) terminal.columns = static_cast<size_t>(size->second);
   return terminal;
@@ -93,7 +92,7 @@ size_t columns_now(const Terminal& terminal) {
   return size ? static_cast<size_t>(size->second) : terminal.columns;
 }
 
-bool wants_colour(bool is_terminal, const char* no_color, const char* term) {
+bool uses_colour(bool is_terminal, const char* no_color, const char* term) {
   if (!is_terminal || (no_color != nullptr && *no_color != '\0')) return false;
   return term != nullptr && std::string_view(term) != "dumb";
 }

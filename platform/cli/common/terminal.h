@@ -35,7 +35,7 @@ Terminal terminal_of(int fd);
 size_t columns_now(const Terminal& terminal);
 
 /// The rule behind terminal_of(). Pure; null: not set.
-bool wants_colour(bool is_terminal, const char* no_color, const char* term);
+bool uses_colour(bool is_terminal, const char* no_color, const char* term);
 
 /// Whether a terminal with these variables shows Unicode: the first non-empty one of LC_ALL, LC_CTYPE
 /// and LANG names UTF-8. Pure; null: not set.

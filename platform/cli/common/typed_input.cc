@@ -8,6 +8,10 @@
 #include <array>
 #include <cerrno>
 #include <iostream>
+#include <utility>
+
+#include "base/files.h"
+#include "base/yaml.h"
 
 namespace muster::cli {
 
@@ -92,6 +96,15 @@ Result<std::string> read_to_end(int descriptor, size_t limit) {
   }
   return Error{.code = ErrorCode::kInvalid,
                .what = "standard input is larger than " + std::to_string(limit) + " bytes"};
+}
+
+Result<std::string> read_flag_file(const std::string& file) {
+  auto text = file == "-" ? read_to_end(STDIN_FILENO, base::kMaxYamlBytes)
+                          : base::read_file(file, base::kMaxYamlBytes);
+  if (text) return text;
+  Error error = std::move(text).error();
+  error.code = ErrorCode::kInvalid;
+  return error;
 }
 
 std::string without_last_newline(std::string text) {

@@ -25,6 +25,13 @@ Result<std::optional<std::string>> ask(int descriptor, const std::string& questi
 /// Reads a descriptor to its end. Errors: kInvalid: more than `limit` bytes.
 Result<std::string> read_to_end(int descriptor, size_t limit);
 
+/// The text of the file of a flag `-f FILE`: standard input for `-`, else the file. At most
+/// kMaxYamlBytes.
+///
+/// Errors: all kInvalid, also for a missing file: for these commands kNotFound means a missing job or
+/// sweep.
+Result<std::string> read_flag_file(const std::string& file);
+
 /// `text` without one newline at its end, as in a shell's $(...).
 std::string without_last_newline(std::string text);
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/files.h"
+#include "base/test_folder.h"
 #include "cli/common/test_terminal.h"
 
 namespace muster::cli {
@@ -104,6 +105,19 @@ TEST(ReadToEnd, ReadsEverythingUpToALimit) {
       EXPECT_EQ(text->size(), size);
     }
   }
+}
+
+TEST(ReadFlagFile, MissingFileIsAnInvalidArgument) {
+  const base::TestFolder folder;
+  const std::string file = folder / "job.yaml";
+  const auto missing = read_flag_file(file);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, base::ErrorCode::kInvalid);
+  EXPECT_NE(missing.error().to_string().find(file), std::string::npos)
+      << missing.error().to_string();
+
+  ASSERT_TRUE(base::write_file(file, "name: a\n"));
+  EXPECT_EQ(*read_flag_file(file), "name: a\n");
 }
 
 TEST(WithoutLastNewline, RemovesOneNewlineOnly) {

@@ -57,7 +57,7 @@ void warn_of_ignored_settings(const api::ServerInfo& server,
   }
   for (const IgnoredSetting& each : ignored) {
     std::cerr << "muster: warning: " << each.variable
-              << (each.wanted ? "=" + *each.wanted + " has" : " has an invalid value and")
+              << (each.requested ? "=" + *each.requested + " has" : " has an invalid value and")
               << " no effect: the running server has "
               << (each.present.empty() ? "the default" : each.present) << "\n";
   }
@@ -65,13 +65,13 @@ void warn_of_ignored_settings(const api::ServerInfo& server,
   if (helps) std::cerr << restart_advice(server) << std::flush;
 }
 
-base::Error runs_another_engine(const api::ServerInfo& server, const std::string& wanted,
+base::Error runs_another_engine(const api::ServerInfo& server, const std::string& requested,
                                 bool is_shared) {
   const std::string whose = is_shared ? "the server" : "the running server";
   return {.code = base::ErrorCode::kConflict,
           .what = server.engine.empty()
-                      ? whose + " does not report its engine, but --engine " + wanted + " asks"
-                      : whose + " uses the engine '" + server.engine + "', not '" + wanted + "'",
+                      ? whose + " does not report its engine, but --engine " + requested + " asks"
+                      : whose + " uses the engine '" + server.engine + "', not '" + requested + "'",
           .advice = is_shared
                         ? "omit --engine, or choose another server: --context NAME"
                         : "omit --engine; or run 'muster server --stop' when its jobs have ended, "
@@ -91,15 +91,15 @@ std::vector<IgnoredSetting> ignored_settings(const config::Environment& environm
   }
   config::ServeOptions options;
   const std::vector<base::Fault> faults = config::apply_settings(source, options);
-  const auto wanted = config::settings_of_variables(options);
+  const auto requested = config::settings_of_variables(options);
   std::vector<IgnoredSetting> ignored;
   for (const config::ServerSetting& setting : source.settings) {
     const bool is_invalid =
         std::any_of(faults.begin(), faults.end(),
                     [&](const base::Fault& fault) { return fault.field == setting.named; });
     IgnoredSetting each{.variable = setting.named, .present = of_server.at(setting.named)};
-    if (!is_invalid) each.wanted = wanted.at(setting.named);
-    if (each.wanted != each.present) ignored.push_back(std::move(each));
+    if (!is_invalid) each.requested = requested.at(setting.named);
+    if (each.requested != each.present) ignored.push_back(std::move(each));
   }
   return ignored;
 }
@@ -349,20 +349,20 @@ class Watcher {
     const api::Client::WatchHandlers handlers{
         .on_job =
             [this](const job::Job& job) {
-              return tell(name_of(job.spec.project, job.spec.name), &job);
+              return report(name_of(job.spec.project, job.spec.name), &job);
             },
         .on_array =
             [this](const job::Array& array) {
-              return tell_object(name_of(array.spec.project, array.spec.name), array,
-                                 watch_.on_array) &&
+              return report_object(name_of(array.spec.project, array.spec.name), array,
+                                   watch_.on_array) &&
                      follow_members_of(array);
             },
         .on_sweep =
             [this](const sweep::SweepSummary& sweep) {
-              return tell_object(name_of(sweep.project, sweep.name), sweep, watch_.on_sweep);
+              return report_object(name_of(sweep.project, sweep.name), sweep, watch_.on_sweep);
             },
-        .on_removed = [this](const api::RemovedJob& gone) { return tell_removed(gone); },
-        .on_ready = [this] { return tell_missing(); },
+        .on_removed = [this](const api::RemovedJob& gone) { return report_removed(gone); },
+        .on_ready = [this] { return report_missing(); },
         .on_reset =
             [this] {
               seen_.clear();
@@ -393,7 +393,7 @@ class Watcher {
 
   bool filters_by_name() const { return !watch_.project.empty() && watch_.names.size() == 1; }
 
-  bool tell(const std::string& name, const job::Job* job) {
+  bool report(const std::string& name, const job::Job* job) {
     connection_.is_well();
     if (!watch_.names.contains(name)) return true;
     seen_.insert(name);
@@ -402,11 +402,11 @@ class Watcher {
     return goes_on(watch_.on_job(name, job));
   }
 
-  bool tell_removed(const api::RemovedJob& gone) {
+  bool report_removed(const api::RemovedJob& gone) {
     connection_.is_well();
     const std::string name = name_of(gone.project, gone.name);
-    if (watch_.names.contains(name) && !tell_absent(name, true)) return false;
-    return tell_all_members([&](const job::JobOrigin& origin) { return origin.id == gone.id; });
+    if (watch_.names.contains(name) && !report_absent(name, true)) return false;
+    return look_up_members([&](const job::JobOrigin& origin) { return origin.id == gone.id; });
   }
 
   // The stream reports a member of an array only while it is a job. A member that is not a job yet
@@ -414,8 +414,8 @@ class Watcher {
 
   /// The stream has no job of this name, but it may be the name of a member. `was_removed`: the job was
   /// removed, so a job that now has this name is a different job.
-  bool tell_absent(const std::string& name, bool was_removed = false) {
-    if (!job::member_of(place_of(name).second)) return tell(name, nullptr);
+  bool report_absent(const std::string& name, bool was_removed = false) {
+    if (!job::member_of(place_of(name).second)) return report(name, nullptr);
     due_[name] = due_[name] || was_removed;
     return look_up_soon();
   }
@@ -431,10 +431,10 @@ class Watcher {
   bool look_up() {
     while (!due_.empty()) {
       const auto [name, was_removed] = *due_.begin();
-      const auto told = tell_member(name, was_removed);
-      if (!told) return put_off(told.error());
+      const auto more = report_member(name, was_removed);
+      if (!more) return put_off(more.error());
       due_.erase(name);
-      if (!*told) return false;
+      if (!*more) return false;
     }
     return true;
   }
@@ -456,24 +456,24 @@ class Watcher {
   void put_off_lookups() { next_lookup_ = std::chrono::steady_clock::now() + kBetweenLookups; }
 
   /// Whether to go on. Errors: those of the server, but not that the member does not exist.
-  Result<bool> tell_member(const std::string& name, bool was_removed) {
+  Result<bool> report_member(const std::string& name, bool was_removed) {
     const auto& [project, job_name] = place_of(name);
     if (!lookup_) lookup_ = connection_.second_client();
     lookup_->set_project(project);
     const auto job = lookup_->get(job_name);
     if (!job && job.error().code != base::ErrorCode::kNotFound) return job.error();
-    if (!job) return tell_unknown(name);
-    if (was_removed && !is_jobless_member(*job)) return tell(name, nullptr);
-    if (!is_jobless_member(*job) || job::is_final(job->phase)) return tell_found(name, *job);
+    if (!job) return report_unknown(name);
+    if (was_removed && !is_jobless_member(*job)) return report(name, nullptr);
+    if (!is_jobless_member(*job) || job::is_final(job->phase)) return report_found(name, *job);
     return goes_on(watch_.on_job(name, &*job)) && follow_member(name, *job->origin);
   }
 
   /// While the job of a member is being stored, the server shows neither the job nor the member.
-  Result<bool> tell_unknown(const std::string& name) {
+  Result<bool> report_unknown(const std::string& name) {
     const auto member = job::member_of(place_of(name).second);
     const auto array = lookup_->array(member->array);
     if (!array && array.error().code != base::ErrorCode::kNotFound) return array.error();
-    if (!array || !has_member(*array, member->index)) return tell(name, nullptr);
+    if (!array || !has_member(*array, member->index)) return report(name, nullptr);
     return follow_member(name, {.kind = job::JobOrigin::Kind::kArray,
                                 .name = array->spec.name,
                                 .id = array->id,
@@ -487,9 +487,9 @@ class Watcher {
   }
 
   /// The member has become a job, or has ended.
-  bool tell_found(const std::string& name, const job::Job& job) {
+  bool report_found(const std::string& name, const job::Job& job) {
     const bool was_jobless = jobless_.contains(name);
-    return tell(name, &job) && (!was_jobless || read_anew());
+    return report(name, &job) && (!was_jobless || read_anew());
   }
 
   /// With a single name, the server filters by the name of the job or of its array.
@@ -504,10 +504,10 @@ class Watcher {
     const bool has_stopped =
         std::exchange(stopped_[array.id], array.counts.stopped) != array.counts.stopped;
     return (!filters_by_name() && !has_stopped && !job::is_final(array.phase)) ||
-           tell_all_members([&](const job::JobOrigin& origin) { return origin.id == array.id; });
+           look_up_members([&](const job::JobOrigin& origin) { return origin.id == array.id; });
   }
 
-  bool tell_all_members(const std::function<bool(const job::JobOrigin&)>& are_meant) {
+  bool look_up_members(const std::function<bool(const job::JobOrigin&)>& are_meant) {
     bool some = false;
     for (const auto& [name, origin] : jobless_) {
       if (!are_meant(origin)) continue;
@@ -522,17 +522,17 @@ class Watcher {
   }
 
   template <class Object>
-  bool tell_object(const std::string& name, const Object& object,
-                   const std::function<bool(const std::string&, const Object&)>& on_object) {
+  bool report_object(const std::string& name, const Object& object,
+                     const std::function<bool(const std::string&, const Object&)>& on_object) {
     connection_.is_well();
     if (!on_object || !watch_.names.contains(name)) return true;
     seen_.insert(name);
     return goes_on(on_object(name, object));
   }
 
-  bool tell_missing() {
+  bool report_missing() {
     return std::all_of(watch_.names.begin(), watch_.names.end(), [this](const std::string& name) {
-      return seen_.contains(name) || tell_absent(name);
+      return seen_.contains(name) || report_absent(name);
     });
   }
 

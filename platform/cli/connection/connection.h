@@ -133,7 +133,7 @@ class Connection {
 struct IgnoredSetting {
   std::string variable;  ///< MUSTER_DECLARE_GPUS
   /// Its value without a password. Nothing: the value is invalid, and may contain a password.
-  std::optional<std::string> wanted;
+  std::optional<std::string> requested;
   std::string present;  ///< the server's value; empty: the default
 };
 
@@ -154,7 +154,7 @@ struct StoreReport {
 };
 
 /// The input of `muster doctor`.
-struct DoctorWish {
+struct DoctorInput {
   std::vector<std::string> engines;  ///< "process" ...
   config::ServeOptions options;      ///< of the server that would run here
   std::filesystem::path jobs_folder;
@@ -175,7 +175,7 @@ struct ForeignJobs {
   std::vector<base::Fault> warnings;
 };
 
-struct ForeignWish {
+struct ForeignOptions {
   job::JobSpec defaults;
   std::string name;                   ///< of --name
   std::vector<std::string> settings;  ///< of --set
@@ -202,10 +202,10 @@ struct Hooks {
   std::function<base::Result<StoreReport>(const config::ServeOptions&)> check_store = {};
   StoreTool set_record_aside = {};  ///< the second argument is the name of the record
   /// Examines each engine, in order; takes some seconds.
-  std::function<std::vector<job::Diagnosis>(const DoctorWish&)> examine = {};
+  std::function<std::vector<job::Diagnosis>(const DoctorInput&)> examine = {};
   /// Reads job files of other products, which consist of objects with an apiVersion.
   std::function<base::Result<ForeignJobs>(const std::vector<config::YamlValue>& documents,
-                                          const std::string& source, const ForeignWish& wish)>
+                                          const std::string& source, const ForeignOptions& options)>
       read_foreign = {};
 };
 
@@ -216,7 +216,7 @@ using base::Result;
 Result<Connection> connect(const Hooks& hooks, const std::string& project = {});
 
 /// Whether jobs are for a server that runs them on Kubernetes, as far as --engine and $MUSTER_ENGINE
-/// tell: a server that runs already, or elsewhere, may have any engine. Pure.
+/// show: a server that runs already, or elsewhere, may have any engine. Pure.
 bool is_for_kubernetes(const Hooks& hooks, const Caller& caller);
 
 /// Calls `act` for every name, also after failures; the first failure decides the exit code.

@@ -349,10 +349,10 @@ base::Result<Caller> this_caller(const std::string& context) {
 Environment inherited_environment(const Environment& all) {
   Environment result;
   for (const auto& [name, value] : all) {
-    const bool wanted =
+    const bool is_inherited =
         std::any_of(kInherited.begin(), kInherited.end(),
                     [&](std::string_view pattern) { return matches(name, pattern); });
-    if (wanted) result.emplace(name, value);
+    if (is_inherited) result.emplace(name, value);
   }
   return result;
 }

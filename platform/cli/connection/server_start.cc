@@ -76,7 +76,7 @@ struct Readiness {
 
 /// Waits for the message that the socket is open, or for the end of the pipe: the server has ended.
 Readiness wait_until_ready(const UniqueFd& pipe) {
-  Readiness heard;
+  Readiness readiness;
   const auto deadline = std::chrono::steady_clock::now() + kServerStartBound;
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -87,9 +87,10 @@ Readiness wait_until_ready(const UniqueFd& pipe) {
     std::array<char, 4096> bytes{};
     const ssize_t count = ::read(pipe.get(), bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return heard;
-    heard.refusal.append(bytes.data(), static_cast<size_t>(count));
-    if (heard.refusal == kServerIsReady) return {.state = Readiness::State::kReady, .refusal = {}};
+    if (count <= 0) return readiness;
+    readiness.refusal.append(bytes.data(), static_cast<size_t>(count));
+    if (readiness.refusal == kServerIsReady)
+      return {.state = Readiness::State::kReady, .refusal = {}};
   }
 }
 
@@ -122,9 +123,9 @@ void set_variable(std::vector<std::string>& environment, const std::string& name
 }
 
 /// The engine to pass to the server; empty: none.
-std::string engine_to_tell(const config::Paths& paths, const std::string& asked) {
-  const char* said = ::getenv("MUSTER_ENGINE");
-  if (!asked.empty() || (said != nullptr && *said != '\0')) return asked;
+std::string engine_to_pass(const config::Paths& paths, const std::string& asked) {
+  const char* variable = ::getenv("MUSTER_ENGINE");
+  if (!asked.empty() || (variable != nullptr && *variable != '\0')) return asked;
   return config::recorded_engine(paths.state_folder / "jobs");
 }
 
@@ -143,8 +144,8 @@ Result<void> spawn_server(const config::Paths& paths, const std::string& engine,
   if (paths.socket.parent_path() == paths.state_folder) {
     options.environment.push_back("MUSTER_STATE_DIR=" + paths.state_folder.string());
   }
-  const std::string told = engine_to_tell(paths, engine);
-  if (!told.empty()) set_variable(options.environment, "MUSTER_ENGINE", told);
+  const std::string passed = engine_to_pass(paths, engine);
+  if (!passed.empty()) set_variable(options.environment, "MUSTER_ENGINE", passed);
   auto child = base::spawn(options);
   if (!child) return std::move(child).error();
   return {};

@@ -33,7 +33,8 @@ bool is_below(const Artifact& artifact, const std::string& path) {
   return artifact.path == path || artifact.path.starts_with(folder);
 }
 
-Result<std::vector<Artifact>> wanted(Connection& connection, const ArtifactGetCommand& command) {
+Result<std::vector<Artifact>> selected_artifacts(Connection& connection,
+                                                 const ArtifactGetCommand& command) {
   std::vector<Artifact> all;
   const std::vector<std::string> prefixes =
       command.paths.empty() ? std::vector<std::string>{""} : command.paths;
@@ -68,7 +69,7 @@ class Fetching {
 
   Result<FetchedArtifacts> run() {
     progress_.show("checking", std::string_view("what there is"));
-    MUSTER_TRY(const std::vector<Artifact> all, wanted(connection_, command_));
+    MUSTER_TRY(const std::vector<Artifact> all, selected_artifacts(connection_, command_));
     MUSTER_TRY(ReceivedFiles files, ReceivedFiles::open(command_.folder));
     // The sizes of sparse files can add up to more than 64 bits.
     constexpr int64_t kMost = int64_t{1} << 60;
@@ -78,14 +79,14 @@ class Fetching {
       const auto fetched = take(files, artifact);
       if (fetched) continue;
       ++totals_.failed;
-      tell(error_text(fetched.error(), program_));
+      report(error_text(fetched.error(), program_));
     }
     progress_.clear();
     return totals_;
   }
 
  private:
-  void tell(const std::string& text) {
+  void report(const std::string& text) {
     progress_.clear();
     std::cerr << safe_lines(text) << std::flush;
   }
@@ -95,9 +96,9 @@ class Fetching {
       const auto& named = command_.paths;
       const bool is_named = std::find(named.begin(), named.end(), artifact.path) != named.end();
       ++(is_named ? totals_.failed : totals_.left_out);
-      tell(program_ + (is_named ? ": cannot fetch " : ": left out: ") +
-           workspace::shown(artifact.path) + (is_named ? ": it is a " : " is a ") +
-           std::string(api::to_string(artifact.kind)) + "\n");
+      report(program_ + (is_named ? ": cannot fetch " : ": left out: ") +
+             workspace::shown(artifact.path) + (is_named ? ": it is a " : " is a ") +
+             std::string(api::to_string(artifact.kind)) + "\n");
       return {};
     }
     const ExpectedFile expected{.path = artifact.path,
@@ -116,9 +117,9 @@ class Fetching {
     totals_.bytes += file.bytes();
     done_bytes_ += file.bytes();
     if (artifact.sha256.empty()) {
-      tell(program_ + ": " + workspace::shown(artifact.path) +
-           " is still being written: got its first " + std::to_string(file.bytes()) +
-           " bytes, unchecked\n");
+      report(program_ + ": " + workspace::shown(artifact.path) +
+             " is still being written: got its first " + std::to_string(file.bytes()) +
+             " bytes, unchecked\n");
     }
     return {};
   }

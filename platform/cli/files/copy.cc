@@ -293,7 +293,7 @@ class FarEnd {
 
 }  // namespace
 
-Result<CopyEnd> copy_out(http::WebSocketClient& socket, const workspace::UnpackWish& wish,
+Result<CopyEnd> copy_out(http::WebSocketClient& socket, const workspace::UnpackRequest& request,
                          Interrupts& interrupts, const CopyHandlers& handlers) {
   FarEnd far(socket, handlers);
   bool interrupted = false;
@@ -312,7 +312,7 @@ Result<CopyEnd> copy_out(http::WebSocketClient& socket, const workspace::UnpackW
     return std::string_view(piece);
   };
   auto unpacked = workspace::unpack_tar(
-      read, wish, {.on_note = handlers.on_note, .on_progress = handlers.on_progress});
+      read, request, {.on_note = handlers.on_note, .on_progress = handlers.on_progress});
   while (unpacked && !interrupted) {  // the bytes after the end of the tar
     const auto rest = read();
     if (!rest && !interrupted) return rest.error();

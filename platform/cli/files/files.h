@@ -121,7 +121,7 @@ struct CopyEnd {
 ///
 /// Errors: those of unpack_tar() and of the other end; kConflict: the copy was ended in the task;
 /// kUnavailable: the connection was lost.
-Result<CopyEnd> copy_out(http::WebSocketClient& socket, const workspace::UnpackWish& wish,
+Result<CopyEnd> copy_out(http::WebSocketClient& socket, const workspace::UnpackRequest& request,
                          Interrupts& interrupts, const CopyHandlers& handlers);
 
 /// Sends what `packer` packs.

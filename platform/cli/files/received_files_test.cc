@@ -50,15 +50,15 @@ TEST_F(Received, FileAppearsWhenItIsComplete) {
 }
 
 TEST_F(Received, InterruptedFileIsContinued) {
-  const ExpectedFile wanted = expect("big", "0123456789");
+  const ExpectedFile expected = expect("big", "0123456789");
   {
     ReceivedFiles files = open();
-    auto file = files.receive(wanted);
+    auto file = files.receive(expected);
     ASSERT_TRUE(file->put("01234"));
   }
 
   ReceivedFiles files = open();
-  auto file = files.receive(wanted);
+  auto file = files.receive(expected);
   ASSERT_TRUE(file);
   EXPECT_EQ(file->bytes(), 5);
   ASSERT_TRUE(file->put("56789"));
@@ -93,10 +93,10 @@ TEST_F(Received, DamagedFileIsReportedAndDiscarded) {
 
 TEST_F(Received, FileWithoutAChecksumIsAccepted) {
   ReceivedFiles files = open();
-  ExpectedFile wanted = expect("log", "so far");
-  wanted.sha256.clear();
-  EXPECT_FALSE(files.has(wanted));
-  auto file = files.receive(wanted);
+  ExpectedFile expected = expect("log", "so far");
+  expected.sha256.clear();
+  EXPECT_FALSE(files.has(expected));
+  auto file = files.receive(expected);
   ASSERT_TRUE(file->put("so far and more"));
   ASSERT_TRUE(file->keep());
 

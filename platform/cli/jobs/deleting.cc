@@ -186,7 +186,7 @@ Result<std::vector<job::Job>> unfinished_trials(Connection& connection,
   const api::JobQuery query{
       .project = sweep.project,
       .phases = {job::Phase::kQueued, job::Phase::kStarting, job::Phase::kRunning},
-      .origin = api::OriginWish{.kind = job::JobOrigin::Kind::kSweep, .of = sweep.id}};
+      .origin = api::OriginFilter{.kind = job::JobOrigin::Kind::kSweep, .of = sweep.id}};
   return connection.call([&](api::Client& client) { return client.list_all(query); });
 }
 
@@ -273,13 +273,13 @@ Result<std::vector<JobRow>> all_rows(Connection& connection, api::JobQuery query
 
 /// The ended jobs, arrays and sweeps, in the order in which they ended. A member goes with its array,
 /// and a trial with its sweep.
-Result<std::vector<JobRow>> ended(Connection& connection, const DeleteCommand::Ended& wanted) {
+Result<std::vector<JobRow>> ended(Connection& connection, const DeleteCommand::Ended& filter) {
   api::JobQuery query{
-      .project = wanted.project.empty() ? std::string(job::kDefaultProject) : wanted.project,
-      .phases = wanted.phases,
-      .labels = wanted.labels,
+      .project = filter.project.empty() ? std::string(job::kDefaultProject) : filter.project,
+      .phases = filter.phases,
+      .labels = filter.labels,
       .order = {.by = api::JobColumn::kEnded},
-      .ended = {.after = {}, .before = wanted.before},
+      .ended = {.after = {}, .before = filter.before},
       .top = true};
   if (query.phases.empty()) {
     query.phases = {job::Phase::kSucceeded, job::Phase::kFailed, job::Phase::kStopped};

@@ -1,7 +1,5 @@
 #include "cli/jobs/submit_file.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -38,15 +36,6 @@ using config::YamlValue;
 namespace {
 
 constexpr const char* kCommitAnnotation = "muster/commit";
-
-Result<std::string> read_text(const std::string& file) {
-  auto text = file == "-" ? read_to_end(STDIN_FILENO, config::kMaxYamlBytes)
-                          : base::read_file(file, config::kMaxYamlBytes);
-  if (text) return text;
-  Error error = std::move(text).error();
-  error.code = ErrorCode::kInvalid;  // kNotFound would mean that a job is missing
-  return error;
-}
 
 /// Objects of Kubernetes have an apiVersion, which is not a key of a job file.
 bool is_foreign(const YamlValue& document) {
@@ -130,29 +119,29 @@ bool is_about_name(const spec::ChangedValue& change) {
 /// The jobs of several documents of Muster.
 Result<std::vector<Submission>> read_own(const std::vector<YamlValue>& documents,
                                          const std::string& source, const job::JobSpec& defaults,
-                                         const FileWish& wish,
+                                         const JobFileOptions& options,
                                          const spec::FileOverrides& overrides) {
   std::vector<Submission> jobs;
   std::vector<Fault> faults;
-  if (documents.size() > 1 && !wish.name.empty()) {
+  if (documents.size() > 1 && !options.name.empty()) {
     faults.push_back({.field = "--name", .what = "is for one job, and the file has several"});
   }
   NamedLines known;
   for (const YamlValue& document : documents) {
-    const std::string name = wish.name.empty() ? name_in(document) : wish.name;
+    const std::string name = options.name.empty() ? name_in(document) : options.name;
     spec::FileOverrides own = overrides;
-    if (!wish.name.empty() || example_of(name) != name) own.name = example_of(name);
+    if (!options.name.empty() || example_of(name) != name) own.name = example_of(name);
     auto read = spec::read_spec_document(document, source, defaults, own);
     if (read) {
       Submission job{.spec = std::move(read->spec), .changes = std::move(read->changes)};
-      if (wish.name.empty()) std::erase_if(job.changes, is_about_name);
+      if (options.name.empty()) std::erase_if(job.changes, is_about_name);
       set_name(name, job);
-      if (wish.name.empty() && !wish.may_repeat_names && !job::is_name_template(name)) {
+      if (options.name.empty() && !options.may_repeat_names && !job::is_name_template(name)) {
         if (auto fault = repeated_name(document, job.spec, known)) {
           faults.push_back(*std::move(fault));
         }
       }
-      if (read->workspace) job.workspace = options_of(*read->workspace, wish.file);
+      if (read->workspace) job.workspace = options_of(*read->workspace, options.file);
       jobs.push_back(std::move(job));
     } else if (documents.size() == 1) {
       return std::move(read).error();
@@ -170,24 +159,26 @@ Result<std::vector<Submission>> read_own(const std::vector<YamlValue>& documents
 
 /// The jobs of documents of which some are objects of Kubernetes.
 Result<std::vector<Submission>> read_objects(const std::vector<YamlValue>& documents,
-                                             const std::string& source, const FileWish& wish,
-                                             const ForeignWish& foreign, const Hooks& hooks) {
+                                             const std::string& source,
+                                             const JobFileOptions& options,
+                                             const ForeignOptions& foreign, const Hooks& hooks) {
   MUSTER_TRY(ForeignJobs read, hooks.read_foreign(documents, source, foreign));
   std::vector<Submission> jobs;
   std::vector<std::string> names;
   for (ForeignJob& job : read.jobs) {
     names.push_back(job.spec.name);
-    if (!wish.only.empty() && job.spec.name != wish.only) continue;
-    if (job.schedule && !wish.may_be_schedule) return is_schedule(job.schedule->name, wish.file);
+    if (!options.only.empty() && job.spec.name != options.only) continue;
+    if (job.schedule && !options.may_be_schedule)
+      return is_schedule(job.schedule->name, options.file);
     jobs.push_back({.spec = std::move(job.spec),
                     .files = std::move(job.files),
                     .schedule = std::move(job.schedule)});
   }
-  if (jobs.empty()) return no_such_document(wish.only, names, source);
+  if (jobs.empty()) return no_such_document(options.only, names, source);
   print_warnings(read.warnings, source);
   if (!foreign.flags && foreign.settings.empty()) return jobs;
   // The same file without what the command line changes.
-  ForeignWish plain = foreign;
+  ForeignOptions plain = foreign;
   plain.flags = nullptr;
   plain.settings.clear();
   const auto before = hooks.read_foreign(documents, source, plain);
@@ -231,10 +222,21 @@ void set_name(const std::string& name, Submission& job) {
   if (job::is_name_template(name)) job.options.name_template = name;
 }
 
-Result<std::vector<Submission>> read_job_file(const FileWish& wish, const Hooks& hooks) {
-  MUSTER_TRY(const std::string text, read_text(wish.file));
+bool is_named_by_server(const Submission& job) {
+  if (job.has_random_name) return false;
+  return job.options.name_suffix || !job.options.name_template.empty();
+}
+
+std::string unanswered_job(const Submission& job) {
+  if (!is_named_by_server(job)) return "job " + base::in_quotes(job.spec.name);
+  const std::string& pattern = job.options.name_template;
+  return "a job named like " + base::in_quotes(pattern.empty() ? job.spec.name : pattern);
+}
+
+Result<std::vector<Submission>> read_job_file(const JobFileOptions& options, const Hooks& hooks) {
+  MUSTER_TRY(const std::string text, read_flag_file(options.file));
   MUSTER_TRY(const Caller caller, this_caller(hooks.context));
-  const std::string source = wish.file == "-" ? "standard input" : wish.file;
+  const std::string source = options.file == "-" ? "standard input" : options.file;
   const job::JobSpec defaults = spec::default_spec(caller);
   auto documents = config::parse_yaml_documents(text);
   if (!documents) {
@@ -244,16 +246,16 @@ Result<std::vector<Submission>> read_job_file(const FileWish& wish, const Hooks&
   }
   // An empty file has its own error.
   if (documents->empty()) documents->push_back(YamlValue{.line = 1});
-  const auto flags = applied(wish.flags);
+  const auto flags = applied(options.flags);
   if (!hooks.read_foreign || std::none_of(documents->begin(), documents->end(), is_foreign)) {
-    MUSTER_CHECK(choose(*documents, wish.only, source));
-    return read_own(*documents, source, defaults, wish,
-                    {.settings = wish.settings, .flags = flags});
+    MUSTER_CHECK(choose(*documents, options.only, source));
+    return read_own(*documents, source, defaults, options,
+                    {.settings = options.settings, .flags = flags});
   }
-  return read_objects(*documents, source, wish,
+  return read_objects(*documents, source, options,
                       {.defaults = defaults,
-                       .name = wish.name,
-                       .settings = wish.settings,
+                       .name = options.name,
+                       .settings = options.settings,
                        .flags = flags,
                        .on_kubernetes = is_for_kubernetes(hooks, caller),
                        .is_root = caller.is_root},
@@ -298,12 +300,12 @@ Result<void> send_workspace_of(Connection& connection, Submission& job) {
 
 /// The jobs that are on the server although the command failed.
 struct LeftBehind {
-  std::vector<Submitted> jobs;    ///< they could not be taken back
-  std::vector<std::string> lost;  ///< names of jobs whose request got no answer: perhaps submitted
+  std::vector<Submitted> jobs;          ///< they could not be taken back
+  std::vector<const Submission*> lost;  ///< their request got no answer: perhaps submitted
 };
 
-/// Says which of several jobs are on the server. `earlier`: the number of jobs that an earlier command
-/// has submitted.
+/// Reports which of several jobs are on the server. `earlier`: the number of jobs that an earlier
+/// command has submitted.
 Error with_rest(Error error, size_t count, size_t earlier, const LeftBehind& left) {
   if (count == 1) return error;
   const std::string all = std::to_string(count) + " jobs";
@@ -324,9 +326,10 @@ Error with_rest(Error error, size_t count, size_t earlier, const LeftBehind& lef
   } else if (left.lost.empty()) {
     error.what += "; none of the " + all + " was submitted";
   }
-  for (const std::string& name : left.lost) {
-    error.what += "; job " + base::in_quotes(name) + " may be submitted";
-    add_advice("look for it: muster get " + name);
+  for (const Submission* const job : left.lost) {
+    error.what += "; " + unanswered_job(*job) + " may be submitted";
+    add_advice(is_named_by_server(*job) ? kFindAmongNewest
+                                        : "look for it: muster get " + job->spec.name);
   }
   return error;
 }
@@ -465,13 +468,24 @@ void find_unanswered(Connection& connection, const Submission& job, const std::s
       return;
     }
   }
-  left.lost.push_back(job.spec.name);
+  left.lost.push_back(&job);
 }
 
 Error interrupted() {
   return {.code = ErrorCode::kUnavailable,
           .what = "interrupted",
           .detail = std::make_shared<http::RequestLeft>()};
+}
+
+/// Before the submitted jobs are deleted, which may take a while. `unanswered`: a job that the server
+/// may have, too.
+void report_interrupt(const std::vector<Submitted>& submitted, const Submission* unanswered) {
+  std::vector<std::string> names;
+  for (const Submitted& each : submitted) names.push_back(each.job.spec.name);
+  if (unanswered != nullptr) names.push_back(unanswered->spec.name);
+  if (names.empty()) return;
+  std::cerr << "muster: interrupted; deleting the jobs that were submitted: " << base::joined(names)
+            << "; press Ctrl-C again to leave them" << std::endl;
 }
 
 }  // namespace
@@ -502,12 +516,13 @@ Result<std::vector<Submitted>> submit_all(Connection& connection, std::vector<Su
     auto answer = submit_one(connection, job, key_of_this);
     if (!answer) {
       end_interrupts();
+      const bool is_left = base::detail_of<http::RequestLeft>(answer.error()) != nullptr;
+      const bool is_open = count > 1 && leaves_open(answer.error()) && !earlier.contains(index);
+      if (is_left) report_interrupt(submitted, is_open ? &job : nullptr);
       LeftBehind left;
-      if (count > 1 && leaves_open(answer.error()) && !earlier.contains(index)) {
-        find_unanswered(connection, job, key_of_this, submitted, left);
-      }
+      if (is_open) find_unanswered(connection, job, key_of_this, submitted, left);
       left.jobs = take_back(connection, submitted);
-      if (base::detail_of<http::RequestLeft>(answer.error()) != nullptr) {
+      if (is_left) {
         return with_rest(interrupted(), count, earlier.size(), left);
       }
       return about_job(std::move(answer).error(), job.spec, count, earlier.size(), left);
@@ -519,6 +534,7 @@ Result<std::vector<Submitted>> submit_all(Connection& connection, std::vector<Su
     in_order[index] = *std::move(answer);
     if (interrupts && interrupts->take()) {
       end_interrupts();
+      report_interrupt(submitted, nullptr);
       const LeftBehind left{.jobs = take_back(connection, submitted)};
       return with_rest(interrupted(), count, earlier.size(), left);
     }

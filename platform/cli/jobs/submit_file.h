@@ -36,12 +36,13 @@ struct Submission {
   std::map<std::string, std::map<std::string, std::string>> files = {};
   std::optional<spec::WorkspaceOptions> workspace = {};
   api::Client::SubmitOptions options = {};
+  bool has_random_name = false;                  ///< of `muster run`: no other job has it
   std::vector<spec::ChangedValue> changes = {};  ///< by the command line
   /// Of a CronJob: the schedule of which `spec` is the job; its own `job` is empty.
   std::optional<job::ScheduleSpec> schedule = {};
 };
 
-struct FileWish {
+struct JobFileOptions {
   std::string file;                               ///< "-": standard input
   std::string name = {};                          ///< of --name; overrides the file
   std::string only = {};                          ///< of --only: only this document; empty: all
@@ -54,13 +55,21 @@ struct FileWish {
 /// The jobs of the file, in its order; at least one.
 ///
 /// Errors: kInvalid, with all faults of all documents.
-Result<std::vector<Submission>> read_job_file(const FileWish& wish, const Hooks& hooks);
+Result<std::vector<Submission>> read_job_file(const JobFileOptions& options, const Hooks& hooks);
 
 /// What the key `workspace` of a job file means: a path is relative to the file. "-": standard input.
 spec::WorkspaceOptions options_of(const spec::WorkspaceKey& key, const std::string& file);
 
 /// Gives the job a name from a template, such as "train-{n}"; any other name becomes its name.
 void set_name(const std::string& name, Submission& job);
+
+/// Whether the server may give the job another name than that of `spec`: NAME-2, or one from a
+/// template. Then a job that has the name of `spec` may be an unrelated one.
+bool is_named_by_server(const Submission& job);
+/// "job 'a'", or "a job named like 'train-{n}'", for a job whose request got no answer.
+std::string unanswered_job(const Submission& job);
+inline constexpr const char* kFindAmongNewest =
+    "look for it among your newest jobs: muster list --mine";
 
 /// Sends the workspace, and the files that the volumes of a job contain.
 Result<void> send_files(Connection& connection, Submission& job);

@@ -58,10 +58,14 @@ bool is_left(const Error& error) {
   return base::detail_of<http::RequestLeft>(error) != nullptr;
 }
 
-Error left_while_submitting(const std::string& name) {
+Error left_while_submitting(const Submission& job) {
+  const std::string& name = job.spec.name;
   return {.code = ErrorCode::kUnavailable,
-          .what = "interrupted before the server has answered; job '" + name + "' may be submitted",
-          .advice = "look for it: muster get " + name + "; stop it: muster stop " + name,
+          .what = "interrupted before the server has answered; " + unanswered_job(job) +
+                  " may be submitted",
+          .advice = is_named_by_server(job)
+                        ? kFindAmongNewest
+                        : "look for it: muster get " + name + "; stop it: muster stop " + name,
           .detail = std::make_shared<http::RequestLeft>()};
 }
 
@@ -70,7 +74,7 @@ Result<job::Job> submit_job(Connection& connection, const Submission& job, const
   auto submitted = connection.call(
       [&](api::Client& client) { return client.submit(job.spec, key, job.options); });
   if (submitted) return submitted;
-  if (is_left(submitted.error())) return left_while_submitting(job.spec.name);
+  if (is_left(submitted.error())) return left_while_submitting(job);
   return with_origin_of_project(std::move(submitted).error(), job.spec, connection, hooks);
 }
 
@@ -111,7 +115,7 @@ Result<int> submit_and_follow(Submission submission, const std::string& key, log
     auto array = connection.call([&](api::Client& client) {
       return client.submit_array(submission.spec, key, submission.options);
     });
-    if (!array && is_left(array.error())) return left_while_submitting(submission.spec.name);
+    if (!array && is_left(array.error())) return left_while_submitting(submission);
     if (!array) {
       return with_origin_of_project(std::move(array).error(), submission.spec, connection, hooks);
     }
@@ -384,7 +388,8 @@ Result<int> execute(const RunCommand& command, const Hooks& given) {
   auto ended =
       submit_and_follow({.spec = command.spec,
                          .workspace = command.workspace,
-                         .options = {.name_suffix = command.is_name_made}},
+                         .options = {.name_suffix = command.is_name_made},
+                         .has_random_name = command.is_name_made},
                         command.idempotency_key, command.look, logs::OnInterrupt::kStop, hooks);
   // The other end of a pipe may have written later.
   if (!has_warned) warn_of_unread_input();

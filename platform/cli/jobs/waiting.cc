@@ -212,7 +212,7 @@ Result<int> explain_array(Connection& connection, const job::Array& array, Outpu
       .project = array.spec.project,
       .phases = {job::Phase::kQueued},
       .limit = 1,
-      .origin = api::OriginWish{.kind = job::JobOrigin::Kind::kArray, .of = array.id}};
+      .origin = api::OriginFilter{.kind = job::JobOrigin::Kind::kArray, .of = array.id}};
   const auto waiting = connection.call([&](api::Client& client) { return client.list(query); });
   if (waiting && !waiting->jobs.empty() && !array.ended) {
     const std::string& id = waiting->jobs.front().id;

@@ -42,7 +42,7 @@ class ArrayFollower {
       auto array = connection_.client().array_logs(
           request_.name, request_.query,
           {.on_record = [this](const job::LogRecord& record) { return print(record); },
-           .on_array = [this](const job::Array& news) { tell(news); }},
+           .on_array = [this](const job::Array& news) { report(news); }},
           wake);
       printer_.finish(output_.buffer());
       if (!flush()) {
@@ -82,9 +82,9 @@ class ArrayFollower {
   }
 
   /// One line on standard error for each percent, and for the end.
-  void tell(const job::Array& array) {
-    if (array.percent == told_ && !array.ended) return;
-    told_ = array.percent;
+  void report(const job::Array& array) {
+    if (array.percent == shown_percent_ && !array.ended) return;
+    shown_percent_ = array.percent;
     // Standard error is usually the same terminal.
     if (terminal_.is_terminal) printer_.hide(output_.buffer());
     flush();
@@ -100,7 +100,7 @@ class ArrayFollower {
   LogPrinter printer_;
   PacedOutput output_;
   LogCursor cursor_;
-  int told_ = -1;
+  int shown_percent_ = -1;
   std::optional<base::Error> output_error_;  ///< the first one
   bool left_ = false;                        ///< after Ctrl-C
   bool has_output_ = false;

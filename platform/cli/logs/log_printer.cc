@@ -430,7 +430,7 @@ void LogFold::print(const job::LogRecord& record, std::string& out) {
     ++count_;
     repeated_ = record;
   } else {
-    tell(out);
+    print_count(out);
     printer_.print(record, out);
     ranks_.clear();
     tasks_.clear();
@@ -457,7 +457,7 @@ std::string LogFold::names() const {
   return "[" + names + "]";
 }
 
-void LogFold::tell(std::string& out) {
+void LogFold::print_count(std::string& out) {
   const uint64_t count = std::exchange(count_, 0);
   if (count == 0) return;
   // Printing the line is as short as printing the count.

@@ -168,7 +168,7 @@ class LogFold {
   void print(const job::LogRecord& record, std::string& out);
 
   /// Prints how often the last line was repeated, and resets the count.
-  void tell(std::string& out);
+  void print_count(std::string& out);
 
   /// Whether repetitions were counted.
   bool holds() const { return count_ > 0; }

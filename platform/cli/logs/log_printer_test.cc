@@ -325,9 +325,9 @@ class Folded : public testing::Test {
     for (const LogRecord& record : records) fold_.print(record, out);
     return out;
   }
-  std::string tell() {
+  std::string print_count() {
     std::string out;
-    fold_.tell(out);
+    fold_.print_count(out);
     return out;
   }
 
@@ -348,13 +348,13 @@ TEST_F(Folded, EqualLinesOfSeveralRanksAreOneLine) {
   for (const int rank : {0, 1, 2, 3, 7}) records.push_back(of_rank(rank, "WARNING"));
 
   EXPECT_EQ(print(records), "[0@w0] WARNING\n");
-  EXPECT_EQ(tell(), "[0-3,7] ... (repeated 4 times)\n");
+  EXPECT_EQ(print_count(), "[0-3,7] ... (repeated 4 times)\n");
 }
 
 TEST_F(Folded, EqualLinesOfSeveralTasksAreOneLineWithTheirNames) {
   print({log_line("worker-0", "x"), log_line("worker-1", "x"), log_line("worker-1", "x")});
 
-  EXPECT_EQ(tell(), "[worker-0, worker-1] ... (repeated 2 times)\n");
+  EXPECT_EQ(print_count(), "[worker-0, worker-1] ... (repeated 2 times)\n");
 }
 
 TEST_F(Folded, SingleRepetitionIsPrintedAsItIs) {
@@ -364,11 +364,11 @@ TEST_F(Folded, SingleRepetitionIsPrintedAsItIs) {
 
 TEST_F(Folded, CountRestartsAfterItWasPrinted) {
   print(std::vector<LogRecord>(4, log_line("a", "x")));
-  EXPECT_EQ(tell(), "[a] ... (repeated 3 times)\n");
-  EXPECT_EQ(tell(), "");
+  EXPECT_EQ(print_count(), "[a] ... (repeated 3 times)\n");
+  EXPECT_EQ(print_count(), "");
 
   EXPECT_EQ(print(std::vector<LogRecord>(2, log_line("a", "x"))), "");
-  EXPECT_EQ(tell(), "[a] ... (repeated 2 times)\n");
+  EXPECT_EQ(print_count(), "[a] ... (repeated 2 times)\n");
 }
 
 TEST_F(Folded, OtherStreamsBlankLinesAndPiecesAreNotFolded) {

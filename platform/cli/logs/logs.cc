@@ -196,8 +196,8 @@ void WaitNotice::check(const Connection& connection, const FollowRequest& reques
   if (!job) return;
   const std::string word = waiting_word(*job, request.commands);
   if (word.empty()) return done();
-  if (word == told_) return;
-  told_ = word;
+  if (word == shown_) return;
+  shown_ = word;
   std::cerr << request.program + ": " + word << std::endl;
 }
 
@@ -358,14 +358,14 @@ class Follower {
     set_hold_timer();
   }
 
-  void tell_what_was_folded() {
+  void print_folded() {
     if (!has_expired(fold_timer_)) return;
     fold_timer_set_ = false;
-    if (!output_error_) fold_.tell(output_.buffer());
+    if (!output_error_) fold_.print_count(output_.buffer());
   }
 
   bool on_wake() {
-    tell_what_was_folded();
+    print_folded();
     print_what_was_held();
     waiting_.check(connection_, request_);
     if (!output_error_) print_held(PacedOutput::kTerminalPiece);
@@ -426,7 +426,7 @@ class Follower {
     if (!output_error_) {
       // After Ctrl-C, the held lines are dropped.
       if (!left_) print_held(kEverything);
-      fold_.tell(output_.buffer());
+      fold_.print_count(output_.buffer());
       printer_.finish(output_.buffer());
       static_cast<void>(check_output(output_.flush()));
     }

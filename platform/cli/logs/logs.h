@@ -97,7 +97,7 @@ class WaitNotice {
 
  private:
   base::UniqueFd timer_;
-  std::string told_;
+  std::string shown_;
 };
 
 /// "job 'second' waits: needs 1 GPU; ..."; empty if the job does not wait.

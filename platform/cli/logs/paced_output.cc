@@ -99,11 +99,11 @@ void PacedOutput::set_timer(Clock::duration delay) {
 
 /// The terminal leaves the set meanwhile: the end of a terminal would be reported without being
 /// asked for, again and again.
-void PacedOutput::await_room(bool wanted) {
-  if (wanted == awaits_room_) return;
+void PacedOutput::await_room(bool awaits) {
+  if (awaits == awaits_room_) return;
   epoll_event event{.events = EPOLLOUT, .data = {.fd = terminal_.get()}};
-  const int operation = wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
-  if (::epoll_ctl(due_.get(), operation, terminal_.get(), &event) == 0) awaits_room_ = wanted;
+  const int operation = awaits ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
+  if (::epoll_ctl(due_.get(), operation, terminal_.get(), &event) == 0) awaits_room_ = awaits;
 }
 
 }  // namespace muster::cli::logs

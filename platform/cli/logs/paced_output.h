@@ -54,7 +54,7 @@ class PacedOutput {
   using Clock = std::chrono::steady_clock;
 
   void set_timer(Clock::duration delay);
-  void await_room(bool wanted);
+  void await_room(bool awaits);
 
   int fd_;
   std::chrono::milliseconds patience_;

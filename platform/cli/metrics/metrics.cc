@@ -495,6 +495,13 @@ std::string metrics_csv_line(const MetricSeries& series, const MetricPoint& poin
          (series.rank ? std::to_string(*series.rank) : "") + "," + number_text(point.value) + "\n";
 }
 
+namespace {
+
+/// Values of a node whose clock is behind may arrive so much later than those of other nodes.
+constexpr std::chrono::milliseconds kLate{10'000};
+
+}  // namespace
+
 NewValues::NewValues(job::MetricQuery query) : query_(std::move(query)), first_(query_.since) {
   query_.last = false;
 }
@@ -502,13 +509,21 @@ NewValues::NewValues(job::MetricQuery query) : query_(std::move(query)), first_(
 std::string NewValues::take(const std::vector<MetricSeries>& all, bool has_ended) {
   // A series without a new value in so many answers has probably ended.
   constexpr int kMostIdle = 60;
+  base::Time newest{};
+  for (const MetricSeries& series : all) {
+    if (!series.points.empty()) newest = std::max(newest, series.points.back().time);
+  }
+  // Decided by the time, so that query().since never passes a value that is still held back.
+  const auto may_change = [&](const MetricPoint& last) {
+    return query_.interval.count() > 0 && !has_ended &&
+           newest < last.time + query_.interval + kLate;
+  };
   std::string text;
   for (const MetricSeries& series : all) {
     Shown& shown = shown_[{series.metric, series.task, series.rank}];
     ++shown.idle;
     auto end = series.points.end();
-    // The last interval may still get values.
-    if (query_.interval.count() > 0 && !has_ended && end != series.points.begin()) --end;
+    if (end != series.points.begin() && may_change(*std::prev(end))) --end;
     for (auto point = series.points.begin(); point != end; ++point) {
       if (point->time <= shown.until) continue;
       text += metrics_csv_line(series, *point);
@@ -525,7 +540,6 @@ std::string NewValues::take(const std::vector<MetricSeries>& all, bool has_ended
 }
 
 base::Time NewValues::begin_before(base::Time oldest) const {
-  constexpr std::chrono::milliseconds kLate{10'000};
   const std::chrono::milliseconds step = query_.interval;
   // Whole intervals: an answer that began within an interval would have the mean of a part of it.
   const auto margin = step.count() > 0 ? step * ((kLate + step).count() / step.count()) : kLate;

@@ -70,7 +70,8 @@ class NewValues {
   const job::MetricQuery& query() const { return query_; }
 
   /// The CSV lines of the new values in an answer to query(). With an interval, the last one of each
-  /// series is printed when the next one has begun or the job has ended.
+  /// series is printed when the next one has begun, when values measured 10 s after its end have
+  /// arrived, or when the job has ended.
   std::string take(const std::vector<job::MetricSeries>& all, bool has_ended);
 
  private:

@@ -223,6 +223,27 @@ TEST_F(Metrics, PrintsAnIntervalWhenItIsComplete) {
   EXPECT_EQ(values.take({series}, true), "2023-11-14T22:13:30.000000000Z,loss,a,,2\n");
 }
 
+TEST_F(Metrics, PrintsAnIntervalOfASlowSeriesThoughItHasNoNextOne) {
+  NewValues values({.interval = 10s});
+  job::MetricSeries fast{"loss", "a", {}, {}};
+  job::MetricSeries slow{"loss", "b", {}, {{kBegin, 7}}};
+  const std::string line = "2023-11-14T22:13:20.000000000Z,loss,b,,7\n";
+  const auto answer = [&](job::MetricSeries series) {
+    std::erase_if(series.points, [&](const job::MetricPoint& point) {
+      return values.query().since && point.time < *values.query().since;
+    });
+    return series;
+  };
+  std::string text;
+  for (std::chrono::seconds second = 0s; second <= 80s; second += 1s) {
+    if (second % 10s == 0s) fast.points.push_back({kBegin + second, 1});
+    if (second == 60s) slow.points.push_back({kBegin + second, 8});
+    text += values.take({answer(fast), answer(slow)}, false);
+    EXPECT_EQ(text.find(line) != std::string::npos, second >= 20s) << second.count();
+  }
+  EXPECT_EQ(text.find(line), text.rfind(line));
+}
+
 TEST_F(Metrics, FollowsAChartOnlyOnATerminal) {
   const Outcome outcome = muster({"metrics", "dist", "loss", "--follow"});
   EXPECT_EQ(outcome.code, 2);

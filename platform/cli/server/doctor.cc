@@ -190,18 +190,18 @@ Result<void> show_page(const std::vector<job::Diagnosis>& found, const std::stri
 
 Result<int> execute(const DoctorCommand& command, const Hooks& hooks) {
   const config::ServerSource source = config::with_usual_file(command.source);
-  DoctorWish wish{.engines = {"process", "container", "slurm", "kubernetes"}};
-  MUSTER_TRY(wish.options, config::read_server_options(source));
-  const std::string chosen = wish.options.engine;
-  if (command.only_chosen) wish.engines = {chosen};
-  MUSTER_TRY(const config::Paths paths, config::paths_here(wish.options.state_folder));
-  wish.jobs_folder = wish.options.jobs_folder.value_or(paths.state_folder / "jobs");
-  wish.server_runs = server_runs(paths);
+  DoctorInput input{.engines = {"process", "container", "slurm", "kubernetes"}};
+  MUSTER_TRY(input.options, config::read_server_options(source));
+  const std::string chosen = input.options.engine;
+  if (command.only_chosen) input.engines = {chosen};
+  MUSTER_TRY(const config::Paths paths, config::paths_here(input.options.state_folder));
+  input.jobs_folder = input.options.jobs_folder.value_or(paths.state_folder / "jobs");
+  input.server_runs = server_runs(paths);
 
   std::vector<job::Diagnosis> found;
   {
-    const Waiting waiting(wish.engines);
-    found = hooks.examine(wish);
+    const Waiting waiting(input.engines);
+    found = hooks.examine(input);
   }
   if (command.output == Output::kTable) {
     MUSTER_CHECK(show_page(harmless(found), chosen));

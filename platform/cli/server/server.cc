@@ -203,14 +203,14 @@ Result<int> stop_server(const config::ServeOptions& options) {
 
 /// Tasks of another engine could not be managed.
 Result<void> check_engine(api::Client& client, const api::ServerInfo& info,
-                          const std::string& wanted) {
-  if (info.engine.empty() || info.engine == wanted) return {};
+                          const std::string& engine) {
+  if (info.engine.empty() || info.engine == engine) return {};
   const api::JobQuery query{.phases = {job::Phase::kStarting, job::Phase::kRunning}, .limit = 1};
   MUSTER_TRY(const api::JobPage page, client.list(query));
   if (page.jobs.empty()) return {};
   return base::Error{.code = base::ErrorCode::kConflict,
                      .what = "job '" + page.jobs.front().spec.name + "' runs on the engine '" +
-                             info.engine + "', and a server with the engine '" + wanted +
+                             info.engine + "', and a server with the engine '" + engine +
                              "' could not manage it",
                      .advice = "restart the server when its jobs have ended"};
 }

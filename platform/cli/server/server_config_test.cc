@@ -138,8 +138,8 @@ TEST(ServerConfig, RefusesInvalidHosts) {
       {"container_hosts: {a: ssh://b, a: ssh://c}", "is given twice"},
       {"host_gpus: [8]", "must be a map"},
   };
-  for (const auto& [text, says] : cases) {
-    EXPECT_NE(config::server_config_faults(text).find(says), std::string::npos)
+  for (const auto& [text, fault] : cases) {
+    EXPECT_NE(config::server_config_faults(text).find(fault), std::string::npos)
         << text << "\n"
         << config::server_config_faults(text);
   }
@@ -161,8 +161,8 @@ TEST(ServerConfig, RefusesValuesThatOnlyTheirUserWouldRefuse) {
       {"notify: {command: /bin/echo hi}",
        "'/bin/echo hi' is one text; give a list, as in [/bin/echo, hi]"},
   };
-  for (const auto& [text, says] : cases) {
-    EXPECT_NE(config::server_config_faults(text).find(says), std::string::npos)
+  for (const auto& [text, fault] : cases) {
+    EXPECT_NE(config::server_config_faults(text).find(fault), std::string::npos)
         << text << "\n"
         << config::server_config_faults(text);
   }
@@ -225,13 +225,13 @@ TEST(ServerConfig, ReportsEveryFaultAtOnceWithItsLine) {
       "listen: 0.0.0.0:1\n");
 
   EXPECT_NE(text.find("'muster.yaml' has 6 faults"), std::string::npos) << text;
-  for (const char* says :
+  for (const char* fault :
        {"line 1: listn: unknown key; did you mean 'listen'?",
         "line 3: limits.request_rat: unknown key; did you mean 'request_rate'?",
         "line 4: limits.connections: 'many' is not a whole number",
         "line 5: log_format: 'xml' is invalid: expected one of text, json",
         "line 6: listen: 'nowhere' is not HOST:PORT", "line 7: listen: is given twice"}) {
-    EXPECT_NE(text.find(says), std::string::npos) << says << "\nin\n" << text;
+    EXPECT_NE(text.find(fault), std::string::npos) << fault << "\nin\n" << text;
   }
 }
 
@@ -260,8 +260,8 @@ TEST(ServerConfig, RefusesInvalidValues) {
       {"listen: a:1\n---\nlisten: b:1\n", "a second document begins"},
       {"a: &a [*a]", "too much"},
   };
-  for (const auto& [text, says] : cases) {
-    EXPECT_NE(config::server_config_faults(text).find(says), std::string::npos)
+  for (const auto& [text, fault] : cases) {
+    EXPECT_NE(config::server_config_faults(text).find(fault), std::string::npos)
         << text << "\n"
         << config::server_config_faults(text);
   }

@@ -59,7 +59,7 @@ TEST(IgnoredSettings, AreThoseThatDifferFromTheServersInMeaning) {
   const auto ignored = [&](Environment environment) {
     std::string text;
     for (const IgnoredSetting& each : ignored_settings(environment, server)) {
-      text += each.variable + "=" + each.wanted.value_or("?") + " not " + each.present + "; ";
+      text += each.variable + "=" + each.requested.value_or("?") + " not " + each.present + "; ";
     }
     return text;
   };
@@ -74,13 +74,13 @@ TEST(IgnoredSettings, AreThoseThatDifferFromTheServersInMeaning) {
 }
 
 TEST(IgnoredSettings, ContainNoPassword) {
-  const auto wanted = [](const std::string& store) {
+  const auto requested = [](const std::string& store) {
     const auto server = config::settings_of_variables({.store = "/var/lib/muster.db"});
     const auto ignored = ignored_settings({{"MUSTER_STORE", store}}, server);
-    return ignored.size() == 1 ? ignored.front().wanted.value_or("invalid") : "not one setting";
+    return ignored.size() == 1 ? ignored.front().requested.value_or("invalid") : "not one setting";
   };
-  EXPECT_EQ(wanted("postgres://ada:secret@db2/muster"), "postgres://ada@db2/muster");
-  EXPECT_EQ(wanted("mysql://ada:secret@db2/muster"), "invalid");
+  EXPECT_EQ(requested("postgres://ada:secret@db2/muster"), "postgres://ada@db2/muster");
+  EXPECT_EQ(requested("mysql://ada:secret@db2/muster"), "invalid");
 }
 
 TEST(ServerKeys, HaveAUniqueNameAndAFlagExceptForTablesAndTheHook) {

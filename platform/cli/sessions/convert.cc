@@ -194,7 +194,7 @@ job::JobSpec unattended(job::JobSpec spec, const Choice& choice) {
   return spec;
 }
 
-void tell_what_stays_behind(const job::JobSpec& spec) {
+void print_what_stays_behind(const job::JobSpec& spec) {
   for (const job::Volume& volume : spec.volumes) {
     if (volume.kind != job::Volume::Kind::kTree) continue;
     std::cerr << "muster: " << safe_lines(volume.target)
@@ -204,11 +204,11 @@ void tell_what_stays_behind(const job::JobSpec& spec) {
   std::cerr << "muster: the new job has the time limit of the interactive job\n";
 }
 
-enum class Wanted { kYes, kNo, kInterrupted };
+enum class Consent { kYes, kNo, kInterrupted };
 
-Result<Wanted> is_wanted(const ConvertCommand& command, const Choice& choice,
-                         const job::JobSpec& spec) {
-  if (command.yes) return Wanted::kYes;
+Result<Consent> ask_consent(const ConvertCommand& command, const Choice& choice,
+                            const job::JobSpec& spec) {
+  if (command.yes) return Consent::kYes;
   if (::isatty(STDIN_FILENO) != 1) {
     return Error{
         .code = ErrorCode::kInvalid,
@@ -221,9 +221,9 @@ Result<Wanted> is_wanted(const ConvertCommand& command, const Choice& choice,
                                (command.keep ? "" : ", and end '" + command.name + "'") +
                                "? [Y/n] ";
   MUSTER_TRY(const auto answer, ask(STDIN_FILENO, question, Echo::kOn, interrupts));
-  if (!answer) return Wanted::kInterrupted;
+  if (!answer) return Consent::kInterrupted;
   const bool agrees = answer->empty() || *answer == "y" || *answer == "Y" || *answer == "yes";
-  return agrees ? Wanted::kYes : Wanted::kNo;
+  return agrees ? Consent::kYes : Consent::kNo;
 }
 
 /// Submits with the given name. Without a given name, the server appends the first number that makes
@@ -287,7 +287,7 @@ class FirstMoments {
                                         [&](const std::string&, const job::Job* job) {
                                           is_gone_ = job == nullptr;
                                           if (job != nullptr) job_ = *job;
-                                          tell();
+                                          show_reason();
                                           return !is_enough();
                                         },
                                     .bound = bound,
@@ -300,12 +300,12 @@ class FirstMoments {
     return is_gone_ || (job::is_final(job_.phase) && job_.phase != job::Phase::kSucceeded);
   }
 
-  void tell() {
+  void show_reason() {
     const std::string reason = words::sentence(job_.reason);
-    if (is_gone_ || job_.phase != job::Phase::kQueued || reason == told_) return;
-    told_ = reason;
-    if (told_.empty()) return;
-    std::cerr << "muster: job '" << job_.spec.name << "' is Queued: " << safe_lines(told_)
+    if (is_gone_ || job_.phase != job::Phase::kQueued || reason == shown_reason_) return;
+    shown_reason_ = reason;
+    if (shown_reason_.empty()) return;
+    std::cerr << "muster: job '" << job_.spec.name << "' is Queued: " << safe_lines(shown_reason_)
               << "\n  job '" << session_ << "' continues until then; end it now with: muster stop "
               << session_ << std::endl;
   }
@@ -314,7 +314,7 @@ class FirstMoments {
   Interrupts interrupts_;
   job::Job job_;
   std::string session_;
-  std::string told_;
+  std::string shown_reason_;
   bool is_gone_ = false;
 };
 
@@ -364,12 +364,12 @@ Result<int> execute(const ConvertCommand& command, const Hooks& hooks) {
   MUSTER_TRY(const Choice choice, choice_of(connection, command, job, hooks));
   job::JobSpec spec = unattended(job.spec, choice);
   spec.name = command.new_name.empty() ? job.spec.name + "-train" : command.new_name;
-  MUSTER_TRY(const Wanted wanted, is_wanted(command, choice, spec));
-  if (wanted != Wanted::kYes) {
+  MUSTER_TRY(const Consent consent, ask_consent(command, choice, spec));
+  if (consent != Consent::kYes) {
     std::cerr << "muster: no job was submitted" << std::endl;
-    return wanted == Wanted::kInterrupted ? kExitInterrupted : kExitFailed;
+    return consent == Consent::kInterrupted ? kExitInterrupted : kExitFailed;
   }
-  tell_what_stays_behind(spec);
+  print_what_stays_behind(spec);
   MUSTER_TRY(const job::Job made, submit_converted(connection, spec, command));
   std::cerr << "muster: job '" << made.spec.name << "' submitted; follow it: muster logs -f "
             << made.spec.name << std::endl;

@@ -179,14 +179,14 @@ class Forwarding {
       const auto ended =
           connection_.client().watch_events({.name = command_.name}, place, is_well, wake);
       if (left_) return kExitInterrupted;
-      if (ended && *ended) return tell_end(**ended);
+      if (ended && *ended) return report_end(**ended);
       if (!ended && ended.error().code != ErrorCode::kUnavailable) return ended.error();
       MUSTER_TRY(const bool is_back, connection_.come_back(interrupts_.fd()));
       if (!is_back) return kExitInterrupted;
     }
   }
 
-  int tell_end(const job::Job& job) const {
+  int report_end(const job::Job& job) const {
     std::cerr << command_.program << ": job '" << job.spec.name
               << "' has ended: " << job::to_string(job.phase) << std::endl;
     return kExitDone;

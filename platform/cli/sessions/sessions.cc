@@ -137,7 +137,7 @@ namespace {
 
 using base::ErrorCode;
 
-void say(const std::string& line) {
+void print_line(const std::string& line) {
   std::cerr << "muster: " << line << std::endl;
 }
 
@@ -150,16 +150,16 @@ std::string again(const std::string& verb, const SessionTarget& target) {
 void report_detached(const SessionTarget& target) {
   // Ends the line of the terminal's last echo.
   std::cerr << "\n";
-  say("detached from job '" + target.job.spec.name +
-      "', which continues; attach again: " + again("attach", target));
+  print_line("detached from job '" + target.job.spec.name +
+             "', which continues; attach again: " + again("attach", target));
 }
 
 /// If the program reads no input, its log is complete and has whole lines.
 Result<int> show_log(Connection& connection, const AttachCommand& command,
                      const SessionTarget& target) {
   Interrupts interrupts;  // constructed before the message about Ctrl-C is printed
-  say(target.task.name + " of job '" + target.job.spec.name +
-      "' reads no input and has no terminal; its output follows, Ctrl-C detaches");
+  print_line(target.task.name + " of job '" + target.job.spec.name +
+             "' reads no input and has no terminal; its output follows, Ctrl-C detaches");
   job::LogQuery query{.follow = true, .task = target.task.name};
   if (!command.from_start) query.tail = 0;
   MUSTER_TRY(
@@ -226,7 +226,7 @@ Result<int> connect_terminal(Connection& connection, const AttachCommand& comman
     return exit_code_of(end);
   }
   const bool has_failed = end.how == SessionEnd::How::kExited && !end.exit.succeeded();
-  if (has_failed) say(target.task.name + " " + job::explain(end.exit));
+  if (has_failed) print_line(target.task.name + " " + job::explain(end.exit));
   return exit_code_of(end);
 }
 
@@ -302,7 +302,7 @@ class Wait {
  private:
   Result<std::optional<SessionTarget>> wait(std::chrono::milliseconds patience) {
     Interrupts interrupts;
-    tell();
+    show_state();
     std::optional<Result<bool>> seen;
     const JobWatch watch{.project = job_.spec.project,
                          .names = {job_.spec.name},
@@ -314,7 +314,7 @@ class Wait {
                                }
                                job_ = *job;
                                seen = look();
-                               tell();
+                               show_state();
                                return *seen && !**seen;
                              },
                          .bound = patience,
@@ -341,11 +341,12 @@ class Wait {
     return SessionTarget{.job = job_, .task = *task_of(job_, task_)};
   }
 
-  void tell() {
+  void show_state() {
     std::string state = safe_lines(state_of(job_));
-    if (state == told_ || job::is_final(job_.phase) || job_.phase == job::Phase::kRunning) return;
+    if (state == shown_state_ || job::is_final(job_.phase) || job_.phase == job::Phase::kRunning)
+      return;
     std::cerr << "muster: " << state << std::endl;
-    told_ = std::move(state);
+    shown_state_ = std::move(state);
   }
 
   Error not_yet() const {
@@ -362,7 +363,7 @@ class Wait {
   Connection& connection_;
   std::string task_;
   job::Job job_;
-  std::string told_;
+  std::string shown_state_;
 };
 
 }  // namespace

@@ -187,7 +187,7 @@ class Session {
     const http::Wake wake{.fd = events_.fd(), .on_wake = [this] { return handle_events(); }};
     // Output and signals are handled even if the program reads no input.
     socket_.queue_messages([this] { on_drain(); });
-    tell_size();  // the size may have changed before the signal was watched
+    send_size();  // the size may have changed before the signal was watched
     if (auto greeted = greet(); !greeted) return not_shown(std::move(greeted).error());
     while (true) {
       auto message = socket_.receive(wake);
@@ -215,7 +215,7 @@ class Session {
     if (left_) return false;
     while (const int signal = events_.take_signal()) {
       if (signal != SIGWINCH) return leave(How::kInterrupted, signal);
-      if (!detaching_) tell_size();
+      if (!detaching_) send_size();
     }
     return detaching_ || !events_.has_input() || pass_input();
   }
@@ -225,7 +225,7 @@ class Session {
     return false;
   }
 
-  void tell_size() {
+  void send_size() {
     if (!options_.terminal || !options_.input) return;
     const auto size = size_of_terminal(STDIN_FILENO);
     if (size) send(api::Resize{.rows = size->first, .columns = size->second});
@@ -382,7 +382,7 @@ std::map<std::string, std::string> environment_here() {
 }
 
 /// Explains exit code 137 if the job has ended.
-void tell_if_job_ended(Connection& connection, const std::string& name) {
+void report_if_job_ended(Connection& connection, const std::string& name) {
   const auto job = connection.call([&](api::Client& client) { return client.get(name); });
   if (!job || (!job::is_final(job->phase) && !job->stop_requested)) return;
   std::cerr << "muster: the shell ended with job '" << name << "'"
@@ -402,8 +402,8 @@ std::vector<std::string> shell_command(const std::map<std::string, std::string>&
     has_language = has_language || name == "LANG" || name == "LC_ALL" || name == "LC_CTYPE";
     command.push_back(name + "=" + value);
   }
-  // Modern terminals use UTF-8, whatever the locale variables say. A shell in another locale cannot
-  // edit lines with non-ASCII characters.
+  // Modern terminals use UTF-8, whatever values the locale variables have. A shell in another locale
+  // cannot edit lines with non-ASCII characters.
   if (!has_language) command.emplace_back("LANG=C.UTF-8");
   return command;
 }
@@ -426,7 +426,7 @@ Result<int> run_shell(Connection& connection, const ShellOptions& options) {
                                options.reopen + " opens a new shell"};
   }
   if (!end.exit.error.empty()) std::cerr << "muster: " << end.exit.error << std::endl;
-  if (end.exit.signal == SIGKILL) tell_if_job_ended(connection, options.job);
+  if (end.exit.signal == SIGKILL) report_if_job_ended(connection, options.job);
   return exit_code_of(end);
 }
 

@@ -78,7 +78,7 @@ TEST(SimulateFlags, RefuseAClusterWithoutNodesBeforeTheTraceIsRead) {
 }
 
 TEST(SimulateFlags, NameEveryInvalidFlag) {
-  const std::string said =
+  const std::string text =
       refusal({"simulate", "--trace", "t", "--project", "a", "--project", "b=many", "--project",
                "c=1:-2", "--policy", "fiar", "--cpus-per-node", "x", "--packing", "pack"});
 
@@ -87,7 +87,7 @@ TEST(SimulateFlags, NameEveryInvalidFlag) {
         "'a' is not written NAME=GPUS", "'b=many' is not written NAME=GPUS",
         "'c=1:-2' has no weight", "'fiar' is invalid: expected one of fair, backfill, fifo",
         "--cpus-per-node"})
-    EXPECT_NE(said.find(fault), std::string::npos) << fault << "\n" << said;
+    EXPECT_NE(text.find(fault), std::string::npos) << fault << "\n" << text;
 }
 
 class Simulate : public Cli {

@@ -34,12 +34,12 @@ namespace {
 Result<int64_t> limit_of(const WorkspaceOptions& options) {
   constexpr const char* kVariable = "MUSTER_WORKSPACE_LIMIT";
   if (options.most_bytes > 0) return options.most_bytes;
-  const char* const said = std::getenv(kVariable);
-  if (said == nullptr || *said == '\0') return workspace::kUsualLimit;
-  auto bytes = base::parse_bytes(said);
+  const char* const limit = std::getenv(kVariable);
+  if (limit == nullptr || *limit == '\0') return workspace::kUsualLimit;
+  auto bytes = base::parse_bytes(limit);
   if (bytes && *bytes > 0) return *bytes;
   return Error{.code = ErrorCode::kInvalid,
-               .what = std::string("$") + kVariable + " is '" + said + "', which is not a size",
+               .what = std::string("$") + kVariable + " is '" + limit + "', which is not a size",
                .advice = "a size looks like 500M or 2G"};
 }
 
@@ -151,7 +151,7 @@ class Sending {
                        .files = scan.manifest.files()};
     MUSTER_TRY(sent.sent, send(scan));
     progress_.clear();
-    tell(sent, fetched.note);
+    report(sent, fetched.note);
     return sent;
   }
 
@@ -225,7 +225,7 @@ class Sending {
 
   Result<void> check_interrupt() const { return held_ ? held_->check() : Result<void>{}; }
 
-  void tell(const SentWorkspace& sent, const std::string& note) const {
+  void report(const SentWorkspace& sent, const std::string& note) const {
     constexpr size_t kShortCommit = 12;
     const std::string prefix = options_.program + ": " + options_.what + ": ";
     std::string line = prefix;

@@ -266,7 +266,7 @@ TEST(ContainerFlags, TakeThePullPolicyInOurTermsOrInThoseOfKubernetes) {
 }
 
 TEST(ContainerFlags, ReportEachFaultUnderItsFlag) {
-  const std::string told = refusal_by(
+  const std::string text = refusal_by(
       kAdaInVenv,
       mpi_with({"-i", "Train", "--user", "a b", "--registry-username", "ada", "--image-pull-policy",
                 "alway", "--cap-add", "SYS_PTRAC", "--shm-size", "1K", "--launch", "shh"}));
@@ -282,18 +282,18 @@ TEST(ContainerFlags, ReportEachFaultUnderItsFlag) {
         "--shm-size: 1024 bytes are out of range; give 64Ki to 16Ti",
         "--launch: 'shh' is invalid: expected one of auto, ssh, agent, srun; did you mean "
         "'ssh'?"}) {
-    EXPECT_NE(told.find(line), std::string::npos) << line << "\n" << told;
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
   }
 }
 
 TEST(ContainerFlags, RequireAnImage) {
-  const std::string told =
+  const std::string text =
       refusal_by(kAdaInVenv, mpi_with({"--user", "ada", "--shm-size", "1G", "--keep-entrypoint"}));
 
   for (const char* line : {"--user: 'ada' is for an image, but the job names no image",
                            "--shm-size: is for tasks that run in an image",
                            "--keep-entrypoint: is for tasks that run in an image"}) {
-    EXPECT_NE(told.find(line), std::string::npos) << line << "\n" << told;
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
   }
 }
 
@@ -369,12 +369,12 @@ TEST(ContainersOfAJobFile, ReportEachFaultOnceWithItsLine) {
       "command: [ls]\n");
 
   ASSERT_FALSE(spec);
-  Words told;
+  Words faults;
   for (const base::Fault& fault : spec.error().faults) {
-    told.push_back(std::to_string(fault.line) + " " + fault.field + " " + fault.what);
+    faults.push_back(std::to_string(fault.line) + " " + fault.field + " " + fault.what);
   }
   EXPECT_EQ(
-      told,
+      faults,
       (Words{
           "5 user must be a single value, not a list",
           "6 registry.user unknown key; did you mean 'username'?",
@@ -415,11 +415,11 @@ TEST(SecretFlags, SetVariablesAndFilesWithTheSecretsNamesOrOthers) {
 }
 
 TEST(SecretFlags, ReportEachFaultUnderItsFlag) {
-  const std::string said =
+  const std::string text =
       refusal_of_secrets({"--secret", "KEY=", "--secret", "=X", "--secret-file", "CA=../ca"});
-  EXPECT_NE(said.find("--secret: 'KEY=' has an empty target; give NAME or NAME=TARGET"),
+  EXPECT_NE(text.find("--secret: 'KEY=' has an empty target; give NAME or NAME=TARGET"),
             std::string::npos)
-      << said;
+      << text;
 
   const std::string files = refusal_of_secrets({"--secret", "LANG", "--secret-file", "CA=../ca"});
   EXPECT_NE(files.find("--secret: 'LANG' is also in the environment of the job"), std::string::npos)
@@ -430,8 +430,8 @@ TEST(SecretFlags, ReportEachFaultUnderItsFlag) {
 }
 
 TEST(SecretFlags, ConflictWithVariablesThatAreSet) {
-  const std::string said = refusal_of_secrets({"--secret", "KEY", "-e", "KEY=1"});
-  EXPECT_TRUE(said.starts_with("--secret 'KEY' is also in the environment of the job")) << said;
+  const std::string text = refusal_of_secrets({"--secret", "KEY", "-e", "KEY=1"});
+  EXPECT_TRUE(text.starts_with("--secret 'KEY' is also in the environment of the job")) << text;
 }
 
 }  // namespace

@@ -288,7 +288,7 @@ SettingsRead apply_settings(const std::vector<std::string>& settings, job::JobSp
 
 Fault fault_of_setting(const Fault& fault) {
   if (fault.field == kSetFlag) return fault;
-  return {.field = kSetFlag, .what = base::said_of(base::in_quotes(fault.field), fault.what)};
+  return {.field = kSetFlag, .what = base::fault_message(base::in_quotes(fault.field), fault.what)};
 }
 
 void resolve_paths(const std::string& folder, job::JobSpec& spec) {

@@ -103,7 +103,7 @@ grace: 10 parsecs
 
 struct BadFile {
   std::string text;
-  std::string says;
+  std::string fault;
 };
 
 TEST(SpecFile, ReportsFaultsWithTheirPlaces) {
@@ -134,9 +134,9 @@ TEST(SpecFile, ReportsFaultsWithTheirPlaces) {
       {good + "folder: *nowhere\n", "line 3: "},
   };
   for (const BadFile& file : files) {
-    EXPECT_NE(refusal_of_file(file.text).find(file.says), std::string::npos)
+    EXPECT_NE(refusal_of_file(file.text).find(file.fault), std::string::npos)
         << file.text << "\n"
-        << refusal_of_file(file.text) << "\n  should say: " << file.says;
+        << refusal_of_file(file.text) << "\n  should say: " << file.fault;
   }
 }
 
@@ -249,7 +249,7 @@ TEST(SpecFileScheduling, ReadsFractionsOfGpusAndCpus) {
 
 struct BadScheduling {
   std::string text;
-  std::string says;
+  std::string fault;
 };
 
 TEST(SpecFileScheduling, ReportsFaultsWithTheirPlaces) {
@@ -296,9 +296,9 @@ TEST(SpecFileScheduling, ReportsFaultsWithTheirPlaces) {
        "avoid-node"},
   };
   for (const BadScheduling& file : files) {
-    EXPECT_NE(scheduling_refusal(file.text).find(file.says), std::string::npos)
+    EXPECT_NE(scheduling_refusal(file.text).find(file.fault), std::string::npos)
         << file.text << "\n"
-        << scheduling_refusal(file.text) << "\n  should say: " << file.says;
+        << scheduling_refusal(file.text) << "\n  should say: " << file.fault;
   }
 }
 

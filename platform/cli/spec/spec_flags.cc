@@ -489,9 +489,9 @@ void read_workers(FlagReader& reader, job::JobSpec& spec) {
   spec.workers = reader.number("--workers", 1, job::kMaxWorkers);
   if (!has_most) return;
   const int most = reader.number("--max-workers", spec.workers, job::kMaxWorkers);
-  const bool is_said_otherwise =
+  const bool differs =
       reader.has("--workers") && !reader.is_at_fault("--workers") && spec.workers != most;
-  if (is_said_otherwise) {
+  if (differs) {
     reader.fault("--max-workers",
                  std::to_string(most) + " is not the " + std::to_string(spec.workers) +
                      " of --workers; both set the largest number, so give only one");

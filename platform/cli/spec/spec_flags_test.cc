@@ -192,7 +192,7 @@ TEST(WorkerFlags, ANewMaximumKeepsTheMinimumOfTheJob) {
 struct BadSchedulingFlags {
   Words words;
   Words flags;
-  std::string says;
+  std::string fault;
 };
 
 TEST(SchedulingFlags, ReportFaultsUnderTheirOwnNames) {
@@ -272,20 +272,20 @@ TEST(SchedulingFlags, ReportFaultsUnderTheirOwnNames) {
       {gang, {"--max-workers", "some"}, "--max-workers 'some' is not a whole number"},
   };
   for (const BadSchedulingFlags& line : lines) {
-    EXPECT_NE(refusal_of_flags(line.words, line.flags).find(line.says), std::string::npos)
-        << refusal_of_flags(line.words, line.flags) << "\n  should say: " << line.says;
+    EXPECT_NE(refusal_of_flags(line.words, line.flags).find(line.fault), std::string::npos)
+        << refusal_of_flags(line.words, line.flags) << "\n  should say: " << line.fault;
   }
 }
 
 TEST(WorkerFlags, AnInvalidValueCausesNoOtherFault) {
-  const auto told_first = [](const Words& words, const Words& flags) {
+  const auto first_fault = [](const Words& words, const Words& flags) {
     const std::string text = refusal_of_flags(words, flags);
     return text.substr(0, text.find('\n'));  // only the number of faults
   };
-  EXPECT_EQ(told_first({"submit", "grpc", "a"}, {"-n", "2", "--min-workers", "1", "--resize",
-                                                 "live", "--parameter-servers", "x"}),
+  EXPECT_EQ(first_fault({"submit", "grpc", "a"}, {"-n", "2", "--min-workers", "1", "--resize",
+                                                  "live", "--parameter-servers", "x"}),
             "--parameter-servers 'x' is not a whole number");
-  EXPECT_EQ(told_first({"submit", "mpi", "a"}, {"-n", "x", "--max-workers", "3"}),
+  EXPECT_EQ(first_fault({"submit", "mpi", "a"}, {"-n", "x", "--max-workers", "3"}),
             "--workers 'x' is not a whole number");
 }
 
@@ -327,7 +327,7 @@ TEST(SlurmFlags, SrunMayStartTheRanksOfAnMpiJob) {
 }
 
 TEST(SlurmFlags, ReportEachFaultUnderItsFlag) {
-  const std::string told = refusal(
+  const std::string text = refusal(
       {"submit", "single", "a", "--slurm-partition", "gpu long", "--slurm-account", "a;b",
        "--slurm-qos", "-q", "--slurm-reservation", ",", "--slurm-constraint", "a b", "--", "ls"});
   for (const char* line :
@@ -336,7 +336,7 @@ TEST(SlurmFlags, ReportEachFaultUnderItsFlag) {
         "--slurm-qos: '-q' is neither the name of a QOS",
         "--slurm-reservation: ',' is neither the name of a reservation",
         "--slurm-constraint: 'a b' is not an expression of node features"}) {
-    EXPECT_NE(told.find(line), std::string::npos) << line << "\n" << told;
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
   }
 }
 
@@ -358,14 +358,14 @@ TEST(SlurmOfAJobFile, ReportsEachFaultOnceWithItsLine) {
       "job.yaml", {.folder = "/"});
 
   ASSERT_FALSE(spec);
-  Words told;
+  Words faults;
   for (const base::Fault& fault : spec.error().faults) {
-    told.push_back(std::to_string(fault.line) + " " + fault.field + " " + fault.what);
+    faults.push_back(std::to_string(fault.line) + " " + fault.field + " " + fault.what);
   }
-  EXPECT_EQ(told, (Words{"4 slurm.partition must be a single value, not a list",
-                         "5 slurm.acount unknown key; did you mean 'account'?",
-                         "6 slurm.qos 'a b' is neither the name of a QOS nor a list of them with "
-                         "commas; a name has letters, digits and _-.+:@"}));
+  EXPECT_EQ(faults, (Words{"4 slurm.partition must be a single value, not a list",
+                           "5 slurm.acount unknown key; did you mean 'account'?",
+                           "6 slurm.qos 'a b' is neither the name of a QOS nor a list of them with "
+                           "commas; a name has letters, digits and _-.+:@"}));
   EXPECT_FALSE(parse_spec_file("name: a\ncommand: ls\nslurm: gpu\n", "job.yaml", {.folder = "/"}));
 }
 

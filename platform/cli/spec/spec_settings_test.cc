@@ -15,7 +15,7 @@ constexpr const char* kJobFileText = "name: one\nkind: mpi\nworkers: 2\ncommand:
 const job::JobSpec kSettingsDefaults{.folder = "/home/ada"};
 
 /// The faults, or "" for a valid spec.
-std::string told_by(const std::vector<std::string>& settings) {
+std::string refusal_of_settings(const std::vector<std::string>& settings) {
   const auto spec =
       parse_spec_file(kJobFileText, "job.yaml", kSettingsDefaults, {.settings = settings});
   return spec ? "" : spec.error().to_string();
@@ -60,16 +60,16 @@ TEST(Settings, ReportFaults) {
       {{"workers=0"}, "--set: 'workers': 0 is out of range; give 1 to 1000"},
       {{"sandbox=docker"}, "'sandbox': 'docker' is invalid: expected one of bubblewrap, none"},
   };
-  for (const auto& [settings, says] : cases) {
-    EXPECT_NE(told_by(settings).find(says), std::string::npos)
-        << told_by(settings) << "\nshould say: " << says;
+  for (const auto& [settings, fault] : cases) {
+    EXPECT_NE(refusal_of_settings(settings).find(fault), std::string::npos)
+        << refusal_of_settings(settings) << "\nshould say: " << fault;
   }
 }
 
 TEST(Settings, ReportAllFaultsAtOnce) {
-  const std::string told = told_by({"wrokers=4", "grace=soon", "sandbox=docker"});
+  const std::string text = refusal_of_settings({"wrokers=4", "grace=soon", "sandbox=docker"});
 
-  EXPECT_NE(told.find("3 faults"), std::string::npos) << told;
+  EXPECT_NE(text.find("3 faults"), std::string::npos) << text;
 }
 
 TEST(Settings, OverrideTheFlagsOfACommandLine) {

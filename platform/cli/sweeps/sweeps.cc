@@ -1,7 +1,5 @@
 #include "cli/sweeps/sweeps.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -11,7 +9,6 @@
 
 #include "api/sweep_wire.h"
 #include "api/wire.h"
-#include "base/files.h"
 #include "base/json_text.h"
 #include "base/text.h"
 #include "cli/common/sweep_view.h"
@@ -114,7 +111,7 @@ base::Fault fault_of_param(const base::Fault& fault,
   if (typed == nullptr) return {.field = "--param", .what = fault.what};
   const std::string name = typed->first.substr(typed->first.find('.') + 1);
   return {.field = "--param",
-          .what = base::said_of(base::in_quotes(name + "=" + typed->second), fault.what)};
+          .what = base::fault_message(base::in_quotes(name + "=" + typed->second), fault.what)};
 }
 
 std::vector<std::pair<std::string, std::string>> read_keys(Reading& in) {
@@ -345,15 +342,6 @@ Command sweep_command() {
 
 namespace {
 
-Result<std::string> text_of_file(const std::string& file) {
-  auto text = file == "-" ? read_to_end(STDIN_FILENO, config::kMaxYamlBytes)
-                          : base::read_file(file, config::kMaxYamlBytes);
-  if (text) return text;
-  Error error = std::move(text).error();
-  error.code = ErrorCode::kInvalid;  // kNotFound would mean that a sweep is missing
-  return error;
-}
-
 /// The sweep, and the files of its trials.
 struct SweepToCreate {
   SweepSpec spec;
@@ -362,7 +350,7 @@ struct SweepToCreate {
 
 Result<SweepToCreate> sweep_of(const SweepCreateCommand& command, const Hooks& hooks) {
   if (!command.file) return SweepToCreate{.spec = command.spec, .workspace = command.workspace};
-  MUSTER_TRY(const std::string text, text_of_file(*command.file));
+  MUSTER_TRY(const std::string text, read_flag_file(*command.file));
   MUSTER_TRY(const Caller caller, this_caller(hooks.context));
   MUSTER_TRY(
       SweepFile file,
@@ -434,11 +422,11 @@ Result<std::string> chart_of(Connection& connection, const sweep::Sweep& sweep) 
 }  // namespace
 
 Result<int> execute(const SweepCreateCommand& command, const Hooks& hooks) {
-  MUSTER_TRY(SweepToCreate wish, sweep_of(command, hooks));
+  MUSTER_TRY(SweepToCreate creation, sweep_of(command, hooks));
   MUSTER_TRY(Connection connection, connect(hooks));
-  if (command.dry_run) return show_plan(connection, wish.spec, command.output);
-  MUSTER_CHECK(send_sweep_files(connection, wish));
-  MUSTER_TRY(const sweep::Sweep made, connection.client().create_sweep(wish.spec));
+  if (command.dry_run) return show_plan(connection, creation.spec, command.output);
+  MUSTER_CHECK(send_sweep_files(connection, creation));
+  MUSTER_TRY(const sweep::Sweep made, connection.client().create_sweep(creation.spec));
   const std::string& name = made.summary.name;
   MUSTER_CHECK(
       show(command.output,

@@ -76,8 +76,8 @@ bool is_wrong_key(const base::Error& error) {
   return base::detail_of<access::NotLoggedIn>(error) != nullptr;
 }
 
-Result<int> told_as_gradient(const base::Error& error, const std::string& doing,
-                             const std::string& entity) {
+Result<int> report_as_gradient(const base::Error& error, const std::string& doing,
+                               const std::string& entity) {
   if (is_wrong_key(error)) {
     note(doing + "Incorrect API Key provided\nForbidden");
     return cli::exit_code_of(error);
@@ -110,14 +110,14 @@ std::string required(Invocation& invocation, const std::string& flag, const std:
 
 std::vector<std::string> words_of(const Invocation& invocation, const std::string& flag,
                                   const std::string& list) {
-  std::vector<std::string> said = invocation.reader.texts(flag);
+  std::vector<std::string> items = invocation.reader.texts(flag);
   if (!list.empty()) {
     for (const std::string& text : invocation.reader.texts(list)) {
-      for (std::string& word : base::split(text, ',')) said.push_back(std::move(word));
+      for (std::string& word : base::split(text, ',')) items.push_back(std::move(word));
     }
   }
   std::set<std::string> words;
-  for (const std::string& word : said) words.insert(trimmed_item(word));
+  for (const std::string& word : items) words.insert(trimmed_item(word));
   words.erase("");
   return {words.begin(), words.end()};
 }
@@ -180,9 +180,9 @@ Result<int> with_server(Invocation& invocation, const std::string& doing, const 
                         const std::function<Result<int>(cli::Connection&)>& act) {
   if (!invocation.reader.ok()) return faults_of(invocation);
   auto connection = connect(invocation);
-  if (!connection) return told_as_gradient(connection.error(), doing, entity);
+  if (!connection) return report_as_gradient(connection.error(), doing, entity);
   auto code = act(*connection);
-  return code ? code : told_as_gradient(code.error(), doing, entity);
+  return code ? code : report_as_gradient(code.error(), doing, entity);
 }
 
 namespace {

@@ -156,8 +156,8 @@ class JobPages {
     bool is_read_out = false;   ///< the server has no more
   };
 
-  /// Reads `wanted` jobs from each source whose buffer is empty.
-  Result<void> fill(size_t wanted);
+  /// Reads `count` jobs from each source whose buffer is empty.
+  Result<void> fill(size_t count);
   Source* newest();
 
   cli::Connection& connection_;

@@ -23,7 +23,7 @@ constexpr const char* kNothing = "No data found";
 
 /// Asks on a terminal; every answer except yes means no; nothing: Ctrl-C, or the end of the input.
 /// Without a terminal, prints how to list the rest.
-Result<std::optional<bool>> wants_more(size_t next_offset) {
+Result<std::optional<bool>> ask_to_continue(size_t next_offset) {
   if (::isatty(STDIN_FILENO) != 1) {
     note("there are more; list them with: --offset " + std::to_string(next_offset));
     return std::optional(false);
@@ -45,7 +45,7 @@ Result<int> show_pages(JobPages& pages, size_t limit, size_t offset) {
     MUSTER_TRY(const bool has_more, pages.has_more());
     if (!has_more) return cli::kExitDone;
     offset += jobs.size();
-    MUSTER_TRY(const std::optional<bool> goes_on, wants_more(offset));
+    MUSTER_TRY(const std::optional<bool> goes_on, ask_to_continue(offset));
     if (!goes_on) return cli::kExitInterrupted;
     if (!*goes_on) return cli::kExitDone;
   }
@@ -128,11 +128,11 @@ base::Result<bool> JobPages::has_more() {
   return newest() != nullptr;
 }
 
-base::Result<void> JobPages::fill(size_t wanted) {
+base::Result<void> JobPages::fill(size_t count) {
   for (Source& source : sources_) {
     if (!source.read.empty() || source.is_read_out) continue;
     // One more than requested, so that has_more() needs no other request.
-    source.query.limit = static_cast<int>(std::min<size_t>(wanted + 1, api::kMostJobs));
+    source.query.limit = static_cast<int>(std::min<size_t>(count + 1, api::kMostJobs));
     MUSTER_TRY(api::JobPage page,
                connection_.call([&](api::Client& client) { return client.list(source.query); }));
     std::move(page.jobs.begin(), page.jobs.end(), std::back_inserter(source.read));
@@ -179,17 +179,19 @@ Result<job::Job> start(cli::Connection& connection, const std::string& id) {
   return job && job::is_final(job->phase) ? Result<job::Job>(experiment_has_ended(*job)) : started;
 }
 
-/// Stops the tasks, which have the job's grace period to end, and waits until all have ended.
+/// Stops the tasks, which have the job's grace period to end, and waits until all have ended, also
+/// while the server restarts.
 Result<void> stop_and_wait(cli::Connection& connection, const std::string& id) {
   const auto stopped = connection.call([&](api::Client& client) { return client.stop(id, false); });
   if (!stopped) return stopped.error();
   if (job::is_final(stopped->phase)) return {};
-  // Only the end of the logs matters here, not their content.
-  const job::LogQuery query{.follow = true, .task = {}, .since = {}, .tail = 0};
-  const auto ended = connection.call([&](api::Client& client) {
-    return client.logs(id, query, [](const job::LogRecord&) { return true; });
-  });
-  if (!ended) return ended.error();
+  const cli::JobWatch watch{.project = stopped->spec.project,
+                            .names = {stopped->spec.name},
+                            .on_job = [&](const std::string& /*name*/, const job::Job* now) {
+                              return now != nullptr && now->id == stopped->id &&
+                                     !job::is_final(now->phase);
+                            }};
+  MUSTER_CHECK(cli::watch_jobs(connection, watch));
   return {};
 }
 

@@ -37,14 +37,14 @@ void note_what_is_not_kept(const Invocation& invocation) {
 }  // namespace
 
 Result<int> create_project(Invocation& invocation) {
-  const std::string said = required(invocation, "--name", "give a name");
+  const std::string given = required(invocation, "--name", "give a name");
   // Gradient accepts any text; here, a project's name is its ID and part of paths.
-  const std::string name = job_name_of(said);
-  const bool has_letter = std::any_of(said.begin(), said.end(), [](char letter) {
+  const std::string name = job_name_of(given);
+  const bool has_letter = std::any_of(given.begin(), given.end(), [](char letter) {
     const auto byte = static_cast<unsigned char>(letter);
     return byte < 0x80 && std::isalnum(byte) != 0;
   });
-  if (!said.empty() && !has_letter) {
+  if (!given.empty() && !has_letter) {
     invocation.reader.fault("--name",
                             "must contain a letter a-z or a digit, because a project's ID has only "
                             "lower-case letters, digits and hyphens");
@@ -57,8 +57,8 @@ Result<int> create_project(Invocation& invocation) {
         // a conflict.
         MUSTER_TRY(const job::ProjectStatus made, connection.client().create_project(name, {}));
         MUSTER_CHECK(print_line("Project created with ID: " + made.project.name));
-        if (name != said) {
-          note("in other commands, name the project '" + name + "', not '" + said + "'");
+        if (name != given) {
+          note("in other commands, name the project '" + name + "', not '" + given + "'");
         }
         return cli::kExitDone;
       });

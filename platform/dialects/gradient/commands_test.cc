@@ -199,10 +199,19 @@ TEST_F(GradientCli, DeleteGivesTheTasksTimeToEnd) {
   EXPECT_EQ(count_of("POST /v1/jobs/eb/stop now"), 0);
 }
 
+TEST_F(GradientCli, DeleteWaitsForTheEndOfTheJobAndNotOfItsLogs) {
+  serve({.runs_on = true, .jobs = {job_at(1, "b", Phase::kRunning)}, .settles_when_watched = true});
+  EXPECT_EQ(gradient({"experiments", "delete", "--id", "b"}).code, 0);
+  EXPECT_EQ(count_of("GET /v1/jobs/eb/logs"), 0);
+  EXPECT_EQ(count_of("DELETE /v1/jobs/eb"), 1);
+}
+
 TEST_F(GradientCli, DeleteSucceedsIfAnotherClientDeletesTheExperimentAtTheSameTime) {
-  for (const char* moment :
-       {"POST /v1/jobs/eb/stop", "GET /v1/jobs/eb/logs", "DELETE /v1/jobs/eb"}) {
-    serve({.runs_on = true, .jobs = {job_at(1, "b", Phase::kRunning)}, .vanishes_at = moment});
+  for (const char* moment : {"POST /v1/jobs/eb/stop", "GET /v1/watch/jobs", "DELETE /v1/jobs/eb"}) {
+    serve({.runs_on = true,
+           .jobs = {job_at(1, "b", Phase::kRunning)},
+           .vanishes_at = moment,
+           .settles_when_watched = true});
     const cli::Outcome outcome = gradient({"experiments", "delete", "--id", "b"});
     EXPECT_EQ(outcome.code, 0) << moment << outcome.err;
     EXPECT_EQ(outcome.out, "Experiment deleted\n") << moment;
@@ -516,18 +525,18 @@ TEST_F(GradientCli, PrintsTheHelpOfACommandThatOnlyGroupsOthers) {
 
 TEST(GradientWords, AdviceNamesGradientsCommands) {
   using Kind = job::Obstacle::Kind;
-  const auto told = [](Kind kind) {
+  const auto translated = [](Kind kind) {
     return for_gradient({.what = "what",
                          .advice = "muster does it",
                          .faults = {{.field = "secrets[0].name", .what = "there is no secret"}},
                          .detail = job::obstacle(kind)});
   };
   for (const Kind kind : {Kind::kSeveralProjects, Kind::kNoSecret, Kind::kUnendedJobs}) {
-    const std::string text = told(kind).to_string();
+    const std::string text = translated(kind).to_string();
     EXPECT_EQ(text.find("muster"), std::string::npos) << text;
     EXPECT_NE(text.find("gradient "), std::string::npos) << text;
   }
-  EXPECT_EQ(told(Kind::kNoSecret).to_string(),
+  EXPECT_EQ(translated(Kind::kNoSecret).to_string(),
             "what\n  there is no secret\n  gradient secrets set project --name NAME adds one");
 
   job::Job job = job_at(0, "mpi", job::Phase::kFailed);

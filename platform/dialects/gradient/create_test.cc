@@ -256,7 +256,7 @@ TEST_F(GradientCreate, AUserWhoMayNotSetASecretUsesTheExistingOne) {
       << outcome.err;
 }
 
-TEST_F(GradientCreate, AUserWithoutTheRightToSetAMissingSecretIsToldWhoHasIt) {
+TEST_F(GradientCreate, AUserWithoutTheRightToSetAMissingSecretSeesWhoHasIt) {
   serve({.refuses = kSetPassword});
 
   const cli::Outcome refused = single("create", kAccount);

@@ -94,7 +94,7 @@ TEST(GradientDocuments, AllMissingOptionsOfTheCommandWithoutItsBackslashAreRepor
 
     const ReadExperiment result = read(words);
 
-    EXPECT_EQ(result.told(),
+    EXPECT_EQ(result.fault_text(),
               "--workerContainer: is missing\n--workerMachineType: is missing\n"
               "--workerCount: is missing\n--masterContainer: is missing\n"
               "--masterMachineType: is missing\n--masterCommand: is missing\n"
@@ -106,18 +106,18 @@ TEST(GradientDocuments, AllMissingOptionsOfTheCommandWithoutItsBackslashAreRepor
 TEST(GradientDocuments, TheMpiPageWithItsBackslashIsAccepted) {
   const Experiment experiment = accepted(pasted(mended(kMpi)));
 
-  job::JobSpec wanted = mpi_spec("mpi-test", {"mpirun",     "--allow-run-as-root",
-                                              "-np",        "1",
-                                              "--hostfile", "/generated/hostfile",
-                                              "-bind-to",   "none",
-                                              "-map-by",    "slot",
-                                              "-x",         "NCCL_DEBUG=INFO",
-                                              "-mca",       "pml",
-                                              "ob1",        "-mca",
-                                              "btl",        "^openib",
-                                              "python",     "examples/keras_mnist.py"});
-  wanted.annotations = experiment.spec.annotations;
-  EXPECT_EQ(experiment.spec, wanted);
+  job::JobSpec expected = mpi_spec("mpi-test", {"mpirun",     "--allow-run-as-root",
+                                                "-np",        "1",
+                                                "--hostfile", "/generated/hostfile",
+                                                "-bind-to",   "none",
+                                                "-map-by",    "slot",
+                                                "-x",         "NCCL_DEBUG=INFO",
+                                                "-mca",       "pml",
+                                                "ob1",        "-mca",
+                                                "btl",        "^openib",
+                                                "python",     "examples/keras_mnist.py"});
+  expected.annotations = experiment.spec.annotations;
+  EXPECT_EQ(experiment.spec, expected);
   EXPECT_EQ(experiment.spec.annotations,
             (std::map<std::string, std::string>{
                 {"gradient/experimentType", "MPI"},
@@ -144,7 +144,7 @@ TEST(GradientDocuments, TheMpiPageWithItsBackslashIsAccepted) {
 TEST(GradientDocuments, TheVpcPageEndsWithAFlagWithoutItsValue) {
   const ReadExperiment result = read(pasted(mended(kVpc)));
 
-  EXPECT_EQ(result.told(), "--workspaceUrl: needs a value\n");
+  EXPECT_EQ(result.fault_text(), "--workspaceUrl: needs a value\n");
 }
 
 TEST(GradientDocuments, TheVpcPageWithItsValueIsAccepted) {
@@ -160,13 +160,13 @@ TEST(GradientDocuments, TheVpcPageWithItsValueIsAccepted) {
 TEST(GradientDocuments, TheHorovodPageIsAccepted) {
   const Experiment experiment = accepted(pasted(kHorovod));
 
-  job::JobSpec wanted = mpi_spec(
+  job::JobSpec expected = mpi_spec(
       "distributed-horovod",
       {"mpirun", "--allow-run-as-root", "--hostfile", "/generated/hostfile", "-bind-to", "none",
        "-map-by", "slot", "-mca", "pml", "ob1", "-mca", "btl", "^openib", "python", "main.py"});
-  wanted.project = "xxxxxxx";
-  wanted.annotations = experiment.spec.annotations;
-  EXPECT_EQ(experiment.spec, wanted);
+  expected.project = "xxxxxxx";
+  expected.annotations = experiment.spec.annotations;
+  EXPECT_EQ(experiment.spec, expected);
   ASSERT_TRUE(experiment.workspace);
   EXPECT_EQ(experiment.workspace->source.where,
             "https://github.com/Paperspace/horovod-distributed-example.git");
@@ -179,28 +179,28 @@ TEST(GradientDocuments, TheGrpcPageIsAccepted) {
   const Experiment experiment = accepted(pasted(kGrpc));
 
   const Words command{"sh", "-c", "pip install -r requirements.txt && python mnist.py"};
-  job::JobSpec wanted{.name = "mnist",
-                      .project = "pr64wlx9c",
-                      .kind = job::Kind::kGrpc,
-                      .image = "tensorflow/tensorflow:1.13.1-gpu-py3",
-                      .container = {.writable_root = true},
-                      .command = command,
-                      .workers = 1,
-                      .resources = {.gpus = 1},
-                      .leader = {.resources = {.gpus = 1}},
-                      .parameter_servers = 1,
-                      .parameter_server = {.image = "tensorflow/tensorflow:1.13.1-gpu-py3",
-                                           .command = command,
-                                           .resources = {.gpus = 1}},
-                      .volumes = usual_volumes(),
-                      .annotations = experiment.spec.annotations};
-  wanted.environment = {{"EPOCHS_EVAL", "5"},
-                        {"TRAIN_EPOCHS", "10"},
-                        {"MAX_STEPS", "1000"},
-                        {"EVAL_SECS", "10"},
-                        {"HOME", "/home/paperspace"}};
-  wanted.folder = "/home/paperspace";
-  EXPECT_EQ(experiment.spec, wanted);
+  job::JobSpec expected{.name = "mnist",
+                        .project = "pr64wlx9c",
+                        .kind = job::Kind::kGrpc,
+                        .image = "tensorflow/tensorflow:1.13.1-gpu-py3",
+                        .container = {.writable_root = true},
+                        .command = command,
+                        .workers = 1,
+                        .resources = {.gpus = 1},
+                        .leader = {.resources = {.gpus = 1}},
+                        .parameter_servers = 1,
+                        .parameter_server = {.image = "tensorflow/tensorflow:1.13.1-gpu-py3",
+                                             .command = command,
+                                             .resources = {.gpus = 1}},
+                        .volumes = usual_volumes(),
+                        .annotations = experiment.spec.annotations};
+  expected.environment = {{"EPOCHS_EVAL", "5"},
+                          {"TRAIN_EPOCHS", "10"},
+                          {"MAX_STEPS", "1000"},
+                          {"EVAL_SECS", "10"},
+                          {"HOME", "/home/paperspace"}};
+  expected.folder = "/home/paperspace";
+  EXPECT_EQ(experiment.spec, expected);
   EXPECT_TRUE(experiment.starts);
   EXPECT_TRUE(experiment.follows);
 }

@@ -35,7 +35,7 @@ class Shape {
   }
 
   void read_several() {
-    const std::string type = type_said();
+    const std::string type = experiment_type();
     spec_.image = needed("--workerContainer");
     experiment_.worker_machine = needed("--workerMachineType");
     if (type == "MPI") return read_mpi();
@@ -109,15 +109,15 @@ class Shape {
   }
 
   /// "MPI", "GRPC", or empty with a fault.
-  std::string type_said() {
+  std::string experiment_type() {
     const std::string by_name = type_by_name();
     const std::string by_id = type_by_id();
     if (!by_name.empty() && !by_id.empty() && by_name != by_id) {
       reader_.fault("--experimentTypeId",
                     "means " + by_id + ", but --experimentType is " + by_name);
     }
-    const bool said = reader_.has("--experimentType") || reader_.has("--experimentTypeId");
-    if (!said && !reader_.is_at_fault("--experimentType")) {
+    const bool is_given = reader_.has("--experimentType") || reader_.has("--experimentTypeId");
+    if (!is_given && !reader_.is_at_fault("--experimentType")) {
       reader_.fault("--experimentType", "is missing; give GRPC or MPI");
       ++experiment_.missing;
     }

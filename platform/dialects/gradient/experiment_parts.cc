@@ -103,8 +103,8 @@ std::string dataset_folder(const std::string& uri, cli::FlagReader& reader) {
   return "";
 }
 
-std::string dataset_name(const std::string& said, const std::string& folder) {
-  if (!said.empty()) return said;
+std::string dataset_name(const std::string& given, const std::string& folder) {
+  if (!given.empty()) return given;
   const auto path = std::filesystem::path(folder + "/").lexically_normal().parent_path();
   return path.stem().string();
 }
@@ -197,20 +197,20 @@ std::vector<cli::Flag> flags_of(const std::vector<std::string>& path) {
 }  // namespace
 
 std::string one_of(const std::vector<std::string>& flags, cli::FlagReader& reader) {
-  std::string said;
+  std::string first_value;
   std::string first;
   for (const std::string& flag : flags) {
     if (!reader.has(flag)) continue;
     const std::string value = reader.text(flag);
     if (first.empty()) {
       first = flag;
-      said = value;
-    } else if (value != said) {
-      reader.fault(flag, "'" + value + "' differs from " + first + " '" + said +
+      first_value = value;
+    } else if (value != first_value) {
+      reader.fault(flag, "'" + value + "' differs from " + first + " '" + first_value +
                              "'; both set the same value, so give only one");
     }
   }
-  return said;
+  return first_value;
 }
 
 std::string data_folder(const Dataset& dataset) {
@@ -283,11 +283,11 @@ void keep_words(const std::vector<std::string>& path, const cli::FlagReader& rea
   for (const cli::Flag& flag : flags_of(path)) {
     const std::vector<std::string> values = reader.texts(flag.name);
     if (!reader.has(flag.name) || is_placeholder(flag.name, values)) continue;
-    std::string said;
+    std::string text;
     for (const std::string& value : values) {
-      said += (said.empty() ? "" : ",") + value;
+      text += (text.empty() ? "" : ",") + value;
     }
-    if (is_kept(flag)) kept[kAnnotation + flag.name.substr(2)] = said;
+    if (is_kept(flag)) kept[kAnnotation + flag.name.substr(2)] = text;
     const std::string why = why_nothing(flag.name);
     if (!why.empty()) experiment.notes.push_back(flag.name + " " + why);
   }

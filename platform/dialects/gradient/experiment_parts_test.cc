@@ -75,7 +75,7 @@ TEST(Containers, EachRoleHasItsOwnUser) {
   EXPECT_EQ(accepted(create_grpc({"--parameterServerRegistryContainerUser", "me"}))
                 .spec.parameter_server.user,
             "me");
-  EXPECT_EQ(read(create_mpi({"--masterContainerUser", "a b"})).told(),
+  EXPECT_EQ(read(create_mpi({"--masterContainerUser", "a b"})).fault_text(),
             "--masterContainerUser: 'a b' is neither USER nor USER:GROUP, each a name or a number "
             "of the image\n");
 }
@@ -108,14 +108,14 @@ TEST(Containers, RolesOfOneAccountShareItsSecret) {
                       "--workerRegistryUrl",      "nvcr.io", "--masterRegistryUsername", "ada",
                       "--masterRegistryPassword"};
   EXPECT_EQ(accepted(create_mpi(with_more(account, {"hush"}))).passwords.size(), 1U);
-  EXPECT_EQ(read(create_mpi(with_more(account, {"other"}))).told(),
+  EXPECT_EQ(read(create_mpi(with_more(account, {"other"}))).fault_text(),
             "--masterRegistryPassword: differs from --workerRegistryPassword, for the same user\n");
 }
 
 TEST(Containers, ALoginRequiresAUserAndAPassword) {
-  EXPECT_EQ(read(create_single({"--registryUsername", "ada"})).told(),
+  EXPECT_EQ(read(create_single({"--registryUsername", "ada"})).fault_text(),
             "--registryPassword: is missing; a registry needs both\n");
-  EXPECT_EQ(read(create_single({"--registryPassword", "p"})).told(),
+  EXPECT_EQ(read(create_single({"--registryPassword", "p"})).fault_text(),
             "--registryUsername: is missing; a registry needs both\n");
   const Experiment experiment = accepted(create_single({"--registryUrl", "nvcr.io"}));
   EXPECT_EQ(experiment.spec.registry, job::RegistryLogin());
@@ -123,7 +123,7 @@ TEST(Containers, ALoginRequiresAUserAndAPassword) {
                                     "the name of the image contains the registry"});
   EXPECT_EQ(read(create_single({"--registryUsername", "a", "--registryPassword", "p",
                                 "--registryUrl", "https://a b/"}))
-                .told(),
+                .fault_text(),
             "--registryUrl: 'a b' is not the name of a registry, as in "
             "registry.example.com:5000\n");
 }

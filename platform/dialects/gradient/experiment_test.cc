@@ -140,12 +140,12 @@ TEST(Experiment, TheFirstWorkerOfGrpcIsTheChief) {
 }
 
 TEST(Experiment, AllMissingFlagsAreNamedAtOnce) {
-  EXPECT_EQ(read({"experiments", "create", "singlenode"}).told(),
+  EXPECT_EQ(read({"experiments", "create", "singlenode"}).fault_text(),
             "--container: is missing\n--machineType: is missing\n--command: is missing\n");
-  EXPECT_EQ(read({"experiments", "create", "multinode"}).told(),
+  EXPECT_EQ(read({"experiments", "create", "multinode"}).fault_text(),
             "--experimentType: is missing; give GRPC or MPI\n--workerContainer: is missing\n"
             "--workerMachineType: is missing\n--workerCount: is missing\n");
-  EXPECT_EQ(read({"experiments", "run", "multinode", "--experimentType", "GRPC"}).told(),
+  EXPECT_EQ(read({"experiments", "run", "multinode", "--experimentType", "GRPC"}).fault_text(),
             "--workerContainer: is missing\n--workerMachineType: is missing\n"
             "--workerCount: is missing\n--workerCommand: is missing\n"
             "--parameterServerContainer: is missing\n--parameterServerMachineType: is missing\n"
@@ -155,7 +155,7 @@ TEST(Experiment, AllMissingFlagsAreNamedAtOnce) {
 TEST(Experiment, AFlagWithoutItsValueIsReportedOnce) {
   Words words = mpi();
   words.pop_back();
-  EXPECT_EQ(read(words).told(), "--masterCount: needs a value\n");
+  EXPECT_EQ(read(words).fault_text(), "--masterCount: needs a value\n");
 }
 
 TEST(Experiment, FaultsOfEveryKindAreReportedTogether) {
@@ -163,7 +163,7 @@ TEST(Experiment, FaultsOfEveryKindAreReportedTogether) {
       read(mpi({"--workerCont", "x", "--masterCommand", " ", "--masterCount", "2",
                 "--experimentEnv", "{", "--tags", "a=b"}));
 
-  EXPECT_EQ(result.told(),
+  EXPECT_EQ(result.fault_text(),
             "--masterCommand: is given more than once\n"
             "--masterCount: is given more than once\n"
             "unknown flag '--workerCont'; did you mean '--workerCount'?\n"
@@ -175,11 +175,13 @@ TEST(Experiment, FaultsOfEveryKindAreReportedTogether) {
 
 struct Refused {
   Words words;
-  std::string told;
+  std::string fault_text;
 };
 
 void expect_refused(const std::vector<Refused>& cases) {
-  for (const Refused& each : cases) EXPECT_EQ(read(each.words).told(), each.told + "\n");
+  for (const Refused& each : cases) {
+    EXPECT_EQ(read(each.words).fault_text(), each.fault_text + "\n");
+  }
 }
 
 /// `words` with another value of a flag.
@@ -210,15 +212,15 @@ TEST(Experiment, TheTypeIsReadInAnyCaseAndByItsFormerNumber) {
     *(place + 1) = value;
     return read(words);
   };
-  EXPECT_EQ(type_of(mpi(), "--experimentType", "mPi").told(), "");
+  EXPECT_EQ(type_of(mpi(), "--experimentType", "mPi").fault_text(), "");
   EXPECT_EQ(type_of(mpi(), "--experimentTypeId", "3").experiment.type, Experiment::Type::kMpi);
   EXPECT_EQ(type_of(grpc(), "--experimentTypeId", "2").experiment.type, Experiment::Type::kGrpc);
-  EXPECT_EQ(type_of(mpi(), "--experimentType", "NCCL").told(),
+  EXPECT_EQ(type_of(mpi(), "--experimentType", "NCCL").fault_text(),
             "--experimentType: 'NCCL' is invalid: expected one of GRPC, MPI\n");
-  EXPECT_EQ(type_of(mpi(), "--experimentTypeId", "1").told(),
+  EXPECT_EQ(type_of(mpi(), "--experimentTypeId", "1").fault_text(),
             "--experimentTypeId: '1' is invalid: expected one of 2 (GRPC), 3 (MPI); 1 is 'gradient "
             "experiments create singlenode'\n");
-  EXPECT_EQ(read(mpi({"--experimentTypeId", "2"})).told(),
+  EXPECT_EQ(read(mpi({"--experimentTypeId", "2"})).fault_text(),
             "--experimentTypeId: means GRPC, but --experimentType is MPI\n");
 }
 

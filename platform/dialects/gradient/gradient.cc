@@ -95,7 +95,7 @@ Result<int> run_command_line(const std::vector<std::string>& words, const cli::H
 }  // namespace
 
 int run(const std::vector<std::string>& words, const cli::Hooks& hooks) {
-  return cli::run_and_tell(kProgram, [&]() -> Result<int> {
+  return cli::run_and_report(kProgram, [&]() -> Result<int> {
     auto code = run_command_line(words, hooks);
     if (code) return code;
     return for_gradient(std::move(code).error());
@@ -208,14 +208,14 @@ class OptionsReader {
   }
 
   void take_dataset(const Input& dataset) {
-    std::map<std::string, std::string> said;
+    std::map<std::string, std::string> values;
     record::read_pairs(dataset, [&](const std::string& key, const Input& part) {
       std::vector<std::string> known;
       for (const cli::Flag& flag : command_.flags) {
         if (!flag.name.starts_with(kDataset)) continue;
         known.push_back(dataset_key(flag.name));
         if (known.back() != key || part.value.is_null()) continue;
-        if (const auto text = record::read_text(part)) said[flag.name] = *text;
+        if (const auto text = record::read_text(part)) values[flag.name] = *text;
       }
       if (std::find(known.begin(), known.end(), key) == known.end()) {
         part.note("unknown key" + record::did_you_mean(key, known));
@@ -224,8 +224,8 @@ class OptionsReader {
     // Positions matter, so missing values are filled in.
     for (const cli::Flag& flag : command_.flags) {
       if (!flag.name.starts_with(kDataset) || datasets_are_given()) continue;
-      const auto found = said.find(flag.name);
-      arguments_.flags[flag.name].push_back(found == said.end() ? kNone : found->second);
+      const auto found = values.find(flag.name);
+      arguments_.flags[flag.name].push_back(found == values.end() ? kNone : found->second);
     }
   }
 

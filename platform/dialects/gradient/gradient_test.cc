@@ -26,7 +26,7 @@ std::pair<Flags, std::string> added(const std::string& text, const Flags& given 
 }
 
 TEST(OptionsFile, EveryTypeOfValueBecomesAFlag) {
-  const auto [flags, told] = added(
+  const auto [flags, error] = added(
       "name: dist\n"
       "workerCount: 2\n"
       "experimentEnv: {EPOCHS: 5, NESTED: {a: [1, x]}}\n"
@@ -37,7 +37,7 @@ TEST(OptionsFile, EveryTypeOfValueBecomesAFlag) {
       "datasetUri: [a, null]\n"
       "clusterId:\n");
 
-  EXPECT_EQ(told, "");
+  EXPECT_EQ(error, "");
   EXPECT_EQ(flags, (Flags{{"--name", {"dist"}},
                           {"--workerCount", {"2"}},
                           {"--experimentEnv", {R"({"EPOCHS":"5","NESTED":{"a":["1","x"]}})"}},
@@ -49,10 +49,10 @@ TEST(OptionsFile, EveryTypeOfValueBecomesAFlag) {
 }
 
 TEST(OptionsFile, TheCommandLineOverridesTheFile) {
-  const auto [flags, told] =
+  const auto [flags, error] =
       added("name: file\ntag: [a, b]\nports: 80\n", {{"--name", {"line"}}, {"--tag", {"c"}}});
 
-  EXPECT_EQ(told, "");
+  EXPECT_EQ(error, "");
   EXPECT_EQ(flags, (Flags{{"--name", {"line"}}, {"--tag", {"c"}}, {"--ports", {"80"}}}));
 }
 
@@ -62,10 +62,10 @@ TEST(OptionsFile, SwitchesThatAreOffAreNotGiven) {
 }
 
 TEST(OptionsFile, DataSetsAreAList) {
-  const auto [flags, told] =
+  const auto [flags, error] =
       added("datasets:\n  - {uri: a, name: x}\n  - {uri: b, awsEndpoint: e}\n");
 
-  EXPECT_EQ(told, "");
+  EXPECT_EQ(error, "");
   EXPECT_EQ(flags.at("--datasetUri"), (Words{"a", "b"}));
   EXPECT_EQ(flags.at("--datasetName"), (Words{"x", "none"}));
   EXPECT_EQ(flags.at("--datasetAwsEndpoint"), (Words{"none", "e"}));
@@ -103,13 +103,13 @@ TEST(OptionsFile, OnlyAMapIsAccepted) {
 }
 
 TEST(OptionsFile, TheWrittenFileReadsBackAsTheGivenFlags) {
-  const Flags said{{"--name", {"dist"}},
-                   {"--tag", {"a", "b"}},
-                   {"--experimentEnv", {R"({"A": "x: y"})"}},
-                   {"--masterCommand", {"mpirun --allow-run-as-root python 'a b.py' # x"}},
-                   {"--isPreemptible", {"true"}}};
+  const Flags given_flags{{"--name", {"dist"}},
+                          {"--tag", {"a", "b"}},
+                          {"--experimentEnv", {R"({"A": "x: y"})"}},
+                          {"--masterCommand", {"mpirun --allow-run-as-root python 'a b.py' # x"}},
+                          {"--isPreemptible", {"true"}}};
   cli::Arguments arguments;
-  arguments.flags = said;
+  arguments.flags = given_flags;
 
   const std::string text = options_text(command_of("multinode"), arguments);
 
@@ -118,7 +118,7 @@ TEST(OptionsFile, TheWrittenFileReadsBackAsTheGivenFlags) {
   EXPECT_EQ(text.find("vpc"), std::string::npos) << text;
   EXPECT_EQ(text.find("optionsFile"), std::string::npos) << text;
   EXPECT_EQ(added(text).second, "");
-  EXPECT_EQ(added(text).first, said);
+  EXPECT_EQ(added(text).first, given_flags);
 }
 
 TEST(OptionsFile, AnEmptyFileNamesEveryOption) {
@@ -127,9 +127,9 @@ TEST(OptionsFile, AnEmptyFileNamesEveryOption) {
   for (const cli::Flag& flag : command_of("singlenode").flags) {
     const bool is_named =
         ("\n" + text).find("\n" + flag.name.substr(2) + ": ") != std::string::npos;
-    const bool is_wanted = !flag.hidden && flag.name != "--help" && flag.name != "--optionsFile" &&
-                           flag.name != "--createOptionsFile";
-    EXPECT_EQ(is_named, is_wanted) << flag.name << "\n" << text;
+    const bool is_expected = !flag.hidden && flag.name != "--help" &&
+                             flag.name != "--optionsFile" && flag.name != "--createOptionsFile";
+    EXPECT_EQ(is_named, is_expected) << flag.name << "\n" << text;
   }
 }
 

@@ -55,7 +55,7 @@ struct LogOptions {
 };
 
 /// --follow alone, or with a word that Python's click accepts as a truth value.
-bool wants_to_follow(Invocation& invocation) {
+bool follows_logs(Invocation& invocation) {
   const bool is_given = invocation.reader.has("--follow");
   if (invocation.arguments.names.empty()) return is_given;
   const std::string& word = invocation.arguments.names.front();
@@ -72,7 +72,7 @@ LogOptions read_logs_flags(Invocation& invocation, const std::string& what) {
   if (options.id.empty()) options.id = required(invocation, "--id", "say which " + what);
   options.span.first = invocation.reader.number_between("--line", 0, 0);
   options.span.most = invocation.reader.number_between("--limit", kMost, 1);
-  options.follows = wants_to_follow(invocation);
+  options.follows = follows_logs(invocation);
   const bool has_span = invocation.reader.has("--line") || invocation.reader.has("--limit");
   if (options.follows && has_span) note("--line and --limit have no effect with --follow");
   return options;

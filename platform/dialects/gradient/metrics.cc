@@ -33,10 +33,10 @@ using base::Time;
 /// 'd' stands for a digit, '?' for a blank or a T.
 bool has_shape(std::string_view text, std::string_view shape) {
   return std::equal(text.begin(), text.end(), shape.begin(), shape.end(),
-                    [](char letter, char wanted) {
-                      if (wanted == 'd') return letter >= '0' && letter <= '9';
-                      if (wanted == '?') return letter == ' ' || letter == 'T';
-                      return letter == wanted;
+                    [](char letter, char pattern) {
+                      if (pattern == 'd') return letter >= '0' && letter <= '9';
+                      if (pattern == '?') return letter == ' ' || letter == 'T';
+                      return letter == pattern;
                     });
 }
 
@@ -325,7 +325,7 @@ enum class Which { kNamed, kCustom };
 
 Result<int> show_metrics(Invocation& invocation, Which which) {
   const std::string id = required(invocation, "--id", "name the experiment");
-  const MetricQuery wanted = read_metric_query(invocation.reader, {});
+  const MetricQuery flags = read_metric_query(invocation.reader, {});
   return with_server(
       invocation, kFetch, "Experiment", [&](cli::Connection& connection) -> Result<int> {
         MUSTER_TRY(const job::Job job, get_job(connection, id));
@@ -335,10 +335,10 @@ Result<int> show_metrics(Invocation& invocation, Which which) {
         }
         // Without a start, all values: nothing is sampled before the tasks have started.
         job::MetricQuery query{
-            .since = wanted.start, .until = wanted.end, .interval = wanted.interval};
-        if (which == Which::kNamed) query.metrics = metrics_behind(wanted.metrics);
+            .since = flags.start, .until = flags.end, .interval = flags.interval};
+        if (which == Which::kNamed) query.metrics = metrics_behind(flags.metrics);
         MUSTER_TRY(const Series series, read_series(connection, job.id, query));
-        const auto names = which == Which::kNamed ? wanted.metrics : custom_names(series);
+        const auto names = which == Which::kNamed ? flags.metrics : custom_names(series);
         MUSTER_CHECK(print_line(metrics_json(job, as_gradient_has_it(names, series))));
         return cli::kExitDone;
       });
@@ -347,8 +347,8 @@ Result<int> show_metrics(Invocation& invocation, Which which) {
 /// Redraws the table in place on a terminal; elsewhere prints one table below the other.
 class MetricsStream {
  public:
-  MetricsStream(cli::Connection& connection, std::string id, MetricQuery wanted)
-      : connection_(connection), id_(std::move(id)), query_(std::move(wanted)) {}
+  MetricsStream(cli::Connection& connection, std::string id, MetricQuery query)
+      : connection_(connection), id_(std::move(id)), query_(std::move(query)) {}
 
   Result<int> run() {
     while (true) {
@@ -428,7 +428,7 @@ Result<int> list_metrics(Invocation& invocation) {
 
 Result<int> stream_metrics(Invocation& invocation) {
   const std::string id = required(invocation, "--id", "name the experiment");
-  const MetricQuery wanted = read_metric_query(invocation.reader, built_in_metrics());
+  const MetricQuery flags = read_metric_query(invocation.reader, built_in_metrics());
   return with_server(invocation, kFetch, "Experiment",
                      [&](cli::Connection& connection) -> Result<int> {
                        MUSTER_TRY(const job::Job job, get_job(connection, id));
@@ -436,7 +436,7 @@ Result<int> stream_metrics(Invocation& invocation) {
                          note("Experiment has not started yet");
                          return cli::kExitRefused;
                        }
-                       return MetricsStream(connection, job.id, wanted).run();
+                       return MetricsStream(connection, job.id, flags).run();
                      });
 }
 

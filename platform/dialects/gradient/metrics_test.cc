@@ -58,11 +58,11 @@ TEST(MetricQuery, SelectsProcessorsAndMemoryByDefault) {
 }
 
 TEST(MetricQuery, ReadsTheGivenFlags) {
-  const cli::Arguments said = arguments_with({{"--metric", {"loss", "accuracy"}},
-                                              {"--interval", {"5m"}},
-                                              {"--start", {"2026-01-31"}},
-                                              {"--end", {"2026-01-31 01:00:00"}}});
-  cli::FlagReader reader(said);
+  const cli::Arguments arguments = arguments_with({{"--metric", {"loss", "accuracy"}},
+                                                   {"--interval", {"5m"}},
+                                                   {"--start", {"2026-01-31"}},
+                                                   {"--end", {"2026-01-31 01:00:00"}}});
+  cli::FlagReader reader(arguments);
   const base::Time day = kDay;
   EXPECT_EQ(read_metric_query(reader, {}),
             (MetricQuery{

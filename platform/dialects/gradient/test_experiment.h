@@ -53,7 +53,7 @@ struct ReadExperiment {
   std::vector<base::Fault> faults;
 
   /// The faults as "--flag: what", one in each line.
-  std::string told() const {
+  std::string fault_text() const {
     std::string text;
     for (const base::Fault& fault : faults) {
       text += (fault.field.empty() ? "" : fault.field + ": ") + fault.what + "\n";
@@ -78,7 +78,7 @@ inline ReadExperiment read(const Words& words) {
 /// Reads a command line without faults, with the default machine types.
 inline Experiment accepted(const Words& words) {
   ReadExperiment result = read(words);
-  EXPECT_EQ(result.told(), "");
+  EXPECT_EQ(result.fault_text(), "");
   const auto known = use_machines(job::usual_machine_types(), result.experiment);
   EXPECT_TRUE(known) << (known ? "" : known.error().to_string());
   return std::move(result.experiment);

@@ -43,13 +43,13 @@ std::string machine_flag(const job::JobSpec& spec, job::TaskRole role) {
 
 }  // namespace
 
-AsciiTable::Cell said(const job::JobSpec& spec, const std::string& flag) {
+AsciiTable::Cell flag_value(const job::JobSpec& spec, const std::string& flag) {
   const auto found = spec.annotations.find(kAnnotation + flag);
   return found == spec.annotations.end() ? AsciiTable::Cell() : text_or_none(found->second);
 }
 
 std::string experiment_name(const job::Job& job) {
-  return said(job.spec, "name").value_or(job.spec.name);
+  return flag_value(job.spec, "name").value_or(job.spec.name);
 }
 
 AsciiTable experiment_table(const std::vector<job::Job>& jobs) {
@@ -71,7 +71,8 @@ AsciiTable job_table(const std::vector<job::Job>& jobs) {
   for (const job::Job& job : jobs) {
     for (const job::Task& task : job.tasks) {
       table.add({id_of_task(job, task), experiment_name(job) + " " + task.name, job.spec.project,
-                 said(job.spec, "clusterId"), said(job.spec, machine_flag(job.spec, task.role)),
+                 flag_value(job.spec, "clusterId"),
+                 flag_value(job.spec, machine_flag(job.spec, task.role)),
                  base::to_rfc3339(job.submitted)});
     }
   }
@@ -185,8 +186,8 @@ namespace {
 using Row = std::pair<std::string, AsciiTable::Cell>;
 using Rows = std::vector<Row>;
 
-AsciiTable::Cell first_of(AsciiTable::Cell said, std::string otherwise) {
-  if (said) return said;
+AsciiTable::Cell first_of(AsciiTable::Cell given, std::string otherwise) {
+  if (given) return given;
   return otherwise.empty() ? AsciiTable::Cell() : AsciiTable::Cell(std::move(otherwise));
 }
 
@@ -209,10 +210,10 @@ std::string tags_of(const job::JobSpec& spec) {
 /// The flag as typed. For a job submitted by other means, its variables, and secrets by their
 /// names.
 AsciiTable::Cell environment_cell(const job::JobSpec& spec) {
-  if (const AsciiTable::Cell json = said(spec, "experimentEnv")) {
+  if (const AsciiTable::Cell json = flag_value(spec, "experimentEnv")) {
     return python_literal(*json).value_or(*json);
   }
-  if (said(spec, "experimentType")) return std::nullopt;
+  if (flag_value(spec, "experimentType")) return std::nullopt;
   std::map<std::string, std::string> values = spec.environment;
   for (const job::SecretUse& use : spec.secrets) {
     if (!use.variable.empty()) values[use.variable] = "secret:" + use.name;
@@ -221,14 +222,14 @@ AsciiTable::Cell environment_cell(const job::JobSpec& spec) {
 }
 
 AsciiTable::Cell working_directory(const job::JobSpec& spec) {
-  if (said(spec, "experimentType")) return said(spec, "workingDirectory");
-  return first_of(said(spec, "workingDirectory"), spec.folder);
+  if (flag_value(spec, "experimentType")) return flag_value(spec, "workingDirectory");
+  return first_of(flag_value(spec, "workingDirectory"), spec.folder);
 }
 
 /// By any of the names that the flag has had over the years.
 AsciiTable::Cell workspace(const job::JobSpec& spec) {
   for (const char* flag : {"workspace", "workspaceUrl", "workspaceArchive"}) {
-    if (AsciiTable::Cell url = said(spec, flag)) return url;
+    if (AsciiTable::Cell url = flag_value(spec, flag)) return url;
   }
   return std::nullopt;
 }
@@ -241,23 +242,23 @@ Rows identity(const job::Job& job) {
 Rows shared_head(const job::Job& job, const std::string& type) {
   const job::JobSpec& spec = job.spec;
   Rows rows = identity(job);
-  rows.insert(rows.end(), {{"Artifact directory", said(spec, "artifactDirectory")},
-                           {"Cluster ID", said(spec, "clusterId")},
+  rows.insert(rows.end(), {{"Artifact directory", flag_value(spec, "artifactDirectory")},
+                           {"Cluster ID", flag_value(spec, "clusterId")},
                            {"Experiment Env", environment_cell(spec)},
                            {"Experiment Type", type},
-                           {"Model Type", said(spec, "modelType")},
-                           {"Model Path", said(spec, "modelPath")}});
+                           {"Model Type", flag_value(spec, "modelType")},
+                           {"Model Path", flag_value(spec, "modelPath")}});
   return rows;
 }
 
 /// The last rows. `count`: the number of workers as Gradient counts them.
 Rows shared_tail(const job::JobSpec& spec, const std::string& worker_command, int count) {
-  return {{"Ports", said(spec, "ports")},
+  return {{"Ports", flag_value(spec, "ports")},
           {"Project ID", spec.project},
-          {"Worker Command", first_of(said(spec, "workerCommand"), worker_command)},
-          {"Worker Container", first_of(said(spec, "workerContainer"), spec.image)},
-          {"Worker Count", first_of(said(spec, "workerCount"), std::to_string(count))},
-          {"Worker Machine Type", said(spec, "workerMachineType")},
+          {"Worker Command", first_of(flag_value(spec, "workerCommand"), worker_command)},
+          {"Worker Container", first_of(flag_value(spec, "workerContainer"), spec.image)},
+          {"Worker Count", first_of(flag_value(spec, "workerCount"), std::to_string(count))},
+          {"Worker Machine Type", flag_value(spec, "workerMachineType")},
           {"Working Directory", working_directory(spec)},
           {"Workspace URL", workspace(spec)},
           {"Tags", tags_of(spec)}};
@@ -266,17 +267,18 @@ Rows shared_tail(const job::JobSpec& spec, const std::string& worker_command, in
 Rows single_rows(const job::Job& job) {
   const job::JobSpec& spec = job.spec;
   Rows rows = identity(job);
-  rows.insert(rows.end(), {{"Ports", said(spec, "ports")},
-                           {"Project ID", spec.project},
-                           {"Worker Command", first_of(said(spec, "command"),
-                                                       command_line(spec.command, spec.arguments))},
-                           {"Worker Container", first_of(said(spec, "container"), spec.image)},
-                           {"Worker Machine Type", said(spec, "machineType")},
-                           {"Working Directory", working_directory(spec)},
-                           {"Workspace URL", workspace(spec)},
-                           {"Model Type", said(spec, "modelType")},
-                           {"Model Path", said(spec, "modelPath")},
-                           {"Tags", tags_of(spec)}});
+  rows.insert(rows.end(),
+              {{"Ports", flag_value(spec, "ports")},
+               {"Project ID", spec.project},
+               {"Worker Command",
+                first_of(flag_value(spec, "command"), command_line(spec.command, spec.arguments))},
+               {"Worker Container", first_of(flag_value(spec, "container"), spec.image)},
+               {"Worker Machine Type", flag_value(spec, "machineType")},
+               {"Working Directory", working_directory(spec)},
+               {"Workspace URL", workspace(spec)},
+               {"Model Type", flag_value(spec, "modelType")},
+               {"Model Path", flag_value(spec, "modelPath")},
+               {"Tags", tags_of(spec)}});
   return rows;
 }
 
@@ -289,12 +291,13 @@ Rows grpc_rows(const job::Job& job) {
   Rows rows = shared_head(job, "GRPC multi node");
   rows.insert(
       rows.end(),
-      {{"Parameter Server Command", first_of(said(spec, "parameterServerCommand"), server_command)},
-       {"Parameter Server Container", first_of(said(spec, "parameterServerContainer"),
+      {{"Parameter Server Command",
+        first_of(flag_value(spec, "parameterServerCommand"), server_command)},
+       {"Parameter Server Container", first_of(flag_value(spec, "parameterServerContainer"),
                                                server.image.empty() ? spec.image : server.image)},
        {"Parameter Server Count",
-        first_of(said(spec, "parameterServerCount"), std::to_string(spec.parameter_servers))},
-       {"Parameter Server Machine Type", said(spec, "parameterServerMachineType")}});
+        first_of(flag_value(spec, "parameterServerCount"), std::to_string(spec.parameter_servers))},
+       {"Parameter Server Machine Type", flag_value(spec, "parameterServerMachineType")}});
   const Rows tail = shared_tail(spec, command, spec.workers + 1);  // the chief counts as a worker
   rows.insert(rows.end(), tail.begin(), tail.end());
   return rows;
@@ -305,12 +308,12 @@ Rows mastered_rows(const job::Job& job, const std::string& type) {
   const job::JobSpec& spec = job.spec;
   const std::string command = command_line(spec.command, spec.arguments);
   Rows rows = shared_head(job, type);
-  rows.insert(rows.end(), {{"Master Command", first_of(said(spec, "masterCommand"), command)},
+  rows.insert(rows.end(), {{"Master Command", first_of(flag_value(spec, "masterCommand"), command)},
                            {"Master Container",
-                            first_of(said(spec, "masterContainer"),
+                            first_of(flag_value(spec, "masterContainer"),
                                      spec.leader.image.empty() ? spec.image : spec.leader.image)},
-                           {"Master Count", first_of(said(spec, "masterCount"), "1")},
-                           {"Master Machine Type", said(spec, "masterMachineType")}});
+                           {"Master Count", first_of(flag_value(spec, "masterCount"), "1")},
+                           {"Master Machine Type", flag_value(spec, "masterMachineType")}});
   const std::string worker_command =
       spec.kind == job::Kind::kMpi ? command_line(spec.worker_command) : command;
   const Rows tail = shared_tail(spec, worker_command, spec.workers);

@@ -20,7 +20,7 @@
 namespace muster::dialects::gradient {
 
 /// The value of a flag (without its dashes) of create or run; nothing if it was not given.
-AsciiTable::Cell said(const job::JobSpec& spec, const std::string& flag);
+AsciiTable::Cell flag_value(const job::JobSpec& spec, const std::string& flag);
 
 /// The name that the user gave; the job's name may differ.
 std::string experiment_name(const job::Job& job);

@@ -188,14 +188,14 @@ namespace {
 using Annotations = std::map<std::string, std::string>;
 
 /// An experiment that was created but not started.
-job::Job created(job::Kind kind, const Annotations& said) {
+job::Job created(job::Kind kind, const Annotations& flags) {
   job::Job job;
   job.id = "esro6mbmiulvbl";
   job.spec.name = "dsfads-2";
   job.spec.project = "prq70zy79";
   job.spec.kind = kind;
   job.spec.held = job.suspended = true;
-  for (const auto& [flag, value] : said) job.spec.annotations["gradient/" + flag] = value;
+  for (const auto& [flag, value] : flags) job.spec.annotations["gradient/" + flag] = value;
   return job;
 }
 

@@ -36,9 +36,9 @@ std::string random_suffix(base::RandomSource& random) {
 
 // --- metadata
 
-Metadata read_metadata(Map& document, const Wish& wish) {
+Metadata read_metadata(Map& document, const TranslationOptions& options) {
   Metadata metadata;
-  metadata.name = wish.name;
+  metadata.name = options.name;
   metadata.name_place = document.node().place();
   const auto node = document.require("metadata");
   if (!node) return metadata;
@@ -51,13 +51,13 @@ Metadata read_metadata(Map& document, const Wish& wish) {
   if (!name && prefix) {
     metadata.name_place = prefix->place();
     const auto text = prefix->text();
-    if (metadata.name.empty() && text) metadata.name = *text + random_suffix(wish.random);
+    if (metadata.name.empty() && text) metadata.name = *text + random_suffix(options.random);
   }
-  if (!name && !prefix && wish.name.empty()) node->fault("has no name; give one, or use --name");
+  if (!name && !prefix && options.name.empty()) node->fault("has no name; give one, or use --name");
   if (const auto space = map.take("namespace")) {
     metadata.space = space->text().value_or("");
     if (!metadata.space.empty() && metadata.space != "default" &&
-        metadata.space != wish.defaults.project) {
+        metadata.space != options.defaults.project) {
       space->warning(
           "has no effect: the job is submitted to a project of Muster, which --set "
           "project=NAME chooses");
@@ -110,8 +110,9 @@ void use_workload_priority(const std::string& name, const Place& place, Draft& d
 
 }  // namespace
 
-Draft begin_draft(const Metadata& metadata, const Wish& wish, const Node& document) {
-  Draft draft{.spec = wish.defaults, .files = {}, .origins = {}, .place = document.place()};
+Draft begin_draft(const Metadata& metadata, const TranslationOptions& options,
+                  const Node& document) {
+  Draft draft{.spec = options.defaults, .files = {}, .origins = {}, .place = document.place()};
   draft.spec.name = metadata.name;
   draft.spec.labels = metadata.labels;
   draft.spec.annotations = metadata.annotations;
@@ -141,15 +142,15 @@ void use_queue(const std::string& queue, const Place& place, Draft& draft, Findi
   draft.origins["project"] = place;
 }
 
-void use_priority_class(const std::string& name, const Place& place, const Wish& wish, Draft& draft,
-                        Findings& findings) {
+void use_priority_class(const std::string& name, const Place& place,
+                        const TranslationOptions& options, Draft& draft, Findings& findings) {
   if (name.empty()) return;
   if (const auto purpose = job::purpose_of(name)) {
     draft.spec.scheduling.purpose = *purpose;
     return;
   }
   draft.spec.kubernetes.priority_class = name;
-  if (wish.on_kubernetes) return;
+  if (options.on_kubernetes) return;
   add_warning(place,
               "priority class '" + name +
                   "' applies only on a server that runs jobs on Kubernetes; elsewhere the job has "
@@ -170,11 +171,11 @@ struct OtherRole {
 
 class RoleAdding {
  public:
-  RoleAdding(const Roles& roles, const std::set<std::string>& known_later, const Wish& wish,
-             Draft& draft, Findings& findings)
+  RoleAdding(const Roles& roles, const std::set<std::string>& known_later,
+             const TranslationOptions& options, Draft& draft, Findings& findings)
       : roles_(roles),
         known_later_(known_later),
-        wish_(wish),
+        options_(options),
         draft_(draft),
         spec_(draft.spec),
         findings_(findings) {}
@@ -440,7 +441,7 @@ class RoleAdding {
       agree(pod->node_pools, spec_.scheduling.node_pools, "node pools", *pod);
       agree(pod->gpu_models, spec_.scheduling.gpu_models, "GPU models", *pod);
       add_kubernetes(*pod);
-      use_priority_class(pod->priority_class, pod->priority_place, wish_, draft_, findings_);
+      use_priority_class(pod->priority_class, pod->priority_place, options_, draft_, findings_);
     }
     spec_.grace = std::chrono::seconds(grace);
   }
@@ -530,10 +531,10 @@ class RoleAdding {
   /// image's user.
   void note_inherited() {
     std::set<std::string> names;
-    for (const auto& [name, value] : wish_.defaults.environment) {
+    for (const auto& [name, value] : options_.defaults.environment) {
       if (!base_.environment.contains(name)) names.insert(name);
     }
-    if (wish_.is_root && is_mpi()) {
+    if (options_.is_root && is_mpi()) {
       const std::map<std::string, std::string> before = spec_.environment;
       cli::spec::let_root_run_open_mpi(spec_);
       for (const auto& [name, value] : spec_.environment) {
@@ -545,7 +546,7 @@ class RoleAdding {
 
   const Roles& roles_;
   const std::set<std::string>& known_later_;
-  const Wish& wish_;
+  const TranslationOptions& options_;
   Draft& draft_;
   job::JobSpec& spec_;
   Findings& findings_;
@@ -556,9 +557,9 @@ class RoleAdding {
 
 }  // namespace
 
-void add_roles(const Roles& roles, const std::set<std::string>& known_later, const Wish& wish,
-               Draft& draft, Findings& findings) {
-  RoleAdding(roles, known_later, wish, draft, findings).add();
+void add_roles(const Roles& roles, const std::set<std::string>& known_later,
+               const TranslationOptions& options, Draft& draft, Findings& findings) {
+  RoleAdding(roles, known_later, options, draft, findings).add();
 }
 
 // --- the end
@@ -586,10 +587,10 @@ bool may_follow(const std::string& path, const std::vector<base::Fault>& known) 
 
 }  // namespace
 
-void finish_draft(const Wish& wish, Draft& draft, Findings& findings) {
+void finish_draft(const TranslationOptions& options, Draft& draft, Findings& findings) {
   const std::set<std::string> flagged =
-      wish.flags ? wish.flags(draft.spec) : std::set<std::string>{};
-  auto read = cli::spec::apply_settings(wish.settings, draft.spec);
+      options.flags ? options.flags(draft.spec) : std::set<std::string>{};
+  auto read = cli::spec::apply_settings(options.settings, draft.spec);
   read.keys.insert(flagged.begin(), flagged.end());
   for (const base::Fault& fault : read.faults) findings.faults.push_back(fault);
   if (read.keys.contains("folder")) job::forget_inherited_folder(draft.spec);

@@ -23,7 +23,7 @@
 namespace muster::dialects::kubernetes {
 
 /// What a translation needs besides the file.
-struct Wish {
+struct TranslationOptions {
   job::JobSpec defaults;              ///< the caller's folder, variables and project
   std::string name;                   ///< overrides the file's; empty: the file's
   std::vector<std::string> settings;  ///< of --set
@@ -51,7 +51,7 @@ struct Metadata {
 };
 
 /// Reads `metadata` of a document.
-Metadata read_metadata(Map& document, const Wish& wish);
+Metadata read_metadata(Map& document, const TranslationOptions& options);
 
 struct Roles {
   const Pod* base = nullptr;  ///< the workers', or the only one
@@ -73,16 +73,17 @@ struct Draft {
 };
 
 /// The spec of a job with this metadata and nothing else.
-Draft begin_draft(const Metadata& metadata, const Wish& wish, const Node& document);
+Draft begin_draft(const Metadata& metadata, const TranslationOptions& options,
+                  const Node& document);
 
 /// Adds the roles. `known_later`: as in program_of(). REQUIRES: the kind and the numbers of tasks are
 /// set.
-void add_roles(const Roles& roles, const std::set<std::string>& known_later, const Wish& wish,
-               Draft& draft, Findings& findings);
+void add_roles(const Roles& roles, const std::set<std::string>& known_later,
+               const TranslationOptions& options, Draft& draft, Findings& findings);
 
 /// "train", "build" and "inference" set the purpose; other classes are unknown.
-void use_priority_class(const std::string& name, const Place& place, const Wish& wish, Draft& draft,
-                        Findings& findings);
+void use_priority_class(const std::string& name, const Place& place,
+                        const TranslationOptions& options, Draft& draft, Findings& findings);
 /// A queue with a quota is a project.
 void use_queue(const std::string& queue, const Place& place, Draft& draft, Findings& findings);
 
@@ -97,6 +98,6 @@ void replace_hosts(const std::map<std::string, std::string>& hosts, const Metada
 void replace_everywhere(const std::string& text, const std::string& by, job::JobSpec& spec);
 
 /// Applies --set, and adds the faults of job::validate() under the paths of the file.
-void finish_draft(const Wish& wish, Draft& draft, Findings& findings);
+void finish_draft(const TranslationOptions& options, Draft& draft, Findings& findings);
 
 }  // namespace muster::dialects::kubernetes

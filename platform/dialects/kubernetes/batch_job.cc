@@ -202,17 +202,19 @@ void rename_hosts(const Metadata& metadata, const std::string& subdomain, Draft&
 
 }  // namespace
 
-Draft read_batch_job(Map& document, const Surroundings& surroundings, const Wish& wish) {
-  const Metadata metadata = read_metadata(document, wish);
-  Draft draft = begin_draft(metadata, wish, document.node());
+Draft read_batch_job(Map& document, const Surroundings& surroundings,
+                     const TranslationOptions& options) {
+  const Metadata metadata = read_metadata(document, options);
+  Draft draft = begin_draft(metadata, options, document.node());
   if (const auto spec = document.require("spec")) {
-    read_batch_job_spec(*spec, metadata, surroundings, wish, draft);
+    read_batch_job_spec(*spec, metadata, surroundings, options, draft);
   }
   return draft;
 }
 
 void read_batch_job_spec(const Node& spec_node, const Metadata& metadata,
-                         const Surroundings& surroundings, const Wish& wish, Draft& draft) {
+                         const Surroundings& surroundings, const TranslationOptions& options,
+                         Draft& draft) {
   Map spec(spec_node);
   const Counts counts = read_counts(spec);
   draft.spec.held = spec.flag("suspend").value_or(false) || counts.held;
@@ -235,7 +237,7 @@ void read_batch_job_spec(const Node& spec_node, const Metadata& metadata,
   spec.end();
   if (!pod_node) return;
   const PodContext context{.config_maps = surroundings.config_maps,
-                           .on_kubernetes = wish.on_kubernetes,
+                           .on_kubernetes = options.on_kubernetes,
                            .container = ""};
   const Pod pod = read_pod_template(*pod_node, context);
   if (pod.restart_policy == "Always") {
@@ -247,7 +249,7 @@ void read_batch_job_spec(const Node& spec_node, const Metadata& metadata,
   if (pod.deadline_seconds && !job.scheduling.time_limit) {
     job.scheduling.time_limit = std::chrono::seconds(*pod.deadline_seconds);
   }
-  add_roles({.base = &pod, .leader = &pod}, {"JOB_COMPLETION_INDEX"}, wish, draft,
+  add_roles({.base = &pod, .leader = &pod}, {"JOB_COMPLETION_INDEX"}, options, draft,
             spec_node.findings());
   if (counts.indexed && counts.tasks == 1) job.environment.emplace("JOB_COMPLETION_INDEX", "0");
   if (counts.runs > counts.tasks) {

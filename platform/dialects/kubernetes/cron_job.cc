@@ -52,9 +52,9 @@ void read_deadline(const Node& node, job::ScheduleSpec& schedule) {
 }
 
 /// The labels and annotations of the jobs.
-void read_template_metadata(Map& job, const Wish& wish, Metadata& metadata) {
+void read_template_metadata(Map& job, const TranslationOptions& options, Metadata& metadata) {
   if (const auto node = job.take("metadata"); !node || node->is_default()) return;
-  Wish named = wish;
+  TranslationOptions named = options;
   named.name = metadata.name;
   const Metadata own = read_metadata(job, named);
   for (const auto& [key, value] : own.labels) metadata.labels[key] = value;
@@ -73,12 +73,13 @@ void read_template_metadata(Map& job, const Wish& wish, Metadata& metadata) {
 
 }  // namespace
 
-Draft read_cron_job(Map& document, const Surroundings& surroundings, const Wish& wish) {
-  Metadata metadata = read_metadata(document, wish);
+Draft read_cron_job(Map& document, const Surroundings& surroundings,
+                    const TranslationOptions& options) {
+  Metadata metadata = read_metadata(document, options);
   metadata.file_name.clear();  // the pods have the name of a run
   job::ScheduleSpec schedule{.name = metadata.name, .overlap = Overlap::kAllow};
   const auto spec_node = document.require("spec");
-  if (!spec_node) return begin_draft(metadata, wish, document.node());
+  if (!spec_node) return begin_draft(metadata, options, document.node());
   Map spec(*spec_node);
   if (const auto cron = spec.require("schedule")) schedule.cron = cron_of(*cron);
   if (const auto zone = spec.take("timeZone")) schedule.timezone = zone->text().value_or("UTC");
@@ -93,12 +94,12 @@ Draft read_cron_job(Map& document, const Surroundings& surroundings, const Wish&
   }
   const auto job_node = spec.require("jobTemplate");
   spec.end();
-  if (!job_node) return begin_draft(metadata, wish, document.node());
+  if (!job_node) return begin_draft(metadata, options, document.node());
   Map job(*job_node);
-  read_template_metadata(job, wish, metadata);
-  Draft draft = begin_draft(metadata, wish, document.node());
+  read_template_metadata(job, options, metadata);
+  Draft draft = begin_draft(metadata, options, document.node());
   if (const auto job_spec = job.require("spec")) {
-    read_batch_job_spec(*job_spec, metadata, surroundings, wish, draft);
+    read_batch_job_spec(*job_spec, metadata, surroundings, options, draft);
   }
   job.end();
   draft.schedule = std::move(schedule);

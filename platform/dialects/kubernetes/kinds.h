@@ -23,20 +23,27 @@ struct Surroundings {
 // Each `document` is a Map whose apiVersion and kind were taken.
 
 /// kubeflow.org/v2beta1, and the older kubeflow.org/v1.
-Draft read_mpi_job(Map& document, const Surroundings& surroundings, const Wish& wish);
+Draft read_mpi_job(Map& document, const Surroundings& surroundings,
+                   const TranslationOptions& options);
 /// kubeflow.org/v1
-Draft read_pytorch_job(Map& document, const Surroundings& surroundings, const Wish& wish);
+Draft read_pytorch_job(Map& document, const Surroundings& surroundings,
+                       const TranslationOptions& options);
 /// kubeflow.org/v1
-Draft read_tf_job(Map& document, const Surroundings& surroundings, const Wish& wish);
+Draft read_tf_job(Map& document, const Surroundings& surroundings,
+                  const TranslationOptions& options);
 /// trainer.kubeflow.org/v1alpha1
-Draft read_train_job(Map& document, const Surroundings& surroundings, const Wish& wish);
+Draft read_train_job(Map& document, const Surroundings& surroundings,
+                     const TranslationOptions& options);
 /// batch/v1
-Draft read_batch_job(Map& document, const Surroundings& surroundings, const Wish& wish);
+Draft read_batch_job(Map& document, const Surroundings& surroundings,
+                     const TranslationOptions& options);
 /// batch/v1: a schedule, and the job of its runs
-Draft read_cron_job(Map& document, const Surroundings& surroundings, const Wish& wish);
+Draft read_cron_job(Map& document, const Surroundings& surroundings,
+                    const TranslationOptions& options);
 /// The `spec` of a Job, into a draft with its metadata.
 void read_batch_job_spec(const Node& spec, const Metadata& metadata,
-                         const Surroundings& surroundings, const Wish& wish, Draft& draft);
+                         const Surroundings& surroundings, const TranslationOptions& options,
+                         Draft& draft);
 
 // Fields of several kinds.
 

@@ -69,14 +69,15 @@ struct RunPolicy {
   std::optional<Node> min_available;
 };
 
-void read_scheduling_policy(const Node& node, const Wish& wish, RunPolicy& policy, Draft& draft) {
+void read_scheduling_policy(const Node& node, const TranslationOptions& options, RunPolicy& policy,
+                            Draft& draft) {
   Map map(node);
   policy.min_available = map.take("minAvailable");
   if (const auto queue = map.take("queue")) {
     use_queue(queue->text().value_or(""), queue->place(), draft, node.findings());
   }
   if (const auto priority = map.take("priorityClass")) {
-    use_priority_class(priority->text().value_or(""), priority->place(), wish, draft,
+    use_priority_class(priority->text().value_or(""), priority->place(), options, draft,
                        node.findings());
   }
   map.warn("scheduleTimeoutSeconds", "has no effect: the job waits in the queue of its project");
@@ -85,7 +86,7 @@ void read_scheduling_policy(const Node& node, const Wish& wish, RunPolicy& polic
 }
 
 RunPolicy read_run_policy(const std::optional<Node>& node, const std::string& own_manager,
-                          const Wish& wish, Draft& draft) {
+                          const TranslationOptions& options, Draft& draft) {
   RunPolicy policy;
   if (!node) return policy;
   Map map(*node);
@@ -97,7 +98,7 @@ RunPolicy read_run_policy(const std::optional<Node>& node, const std::string& ow
   if (const auto suspend = map.flag("suspend")) draft.spec.held = *suspend;
   check_manager(map.take("managedBy"), own_manager);
   if (const auto scheduling = map.take("schedulingPolicy")) {
-    read_scheduling_policy(*scheduling, wish, policy, draft);
+    read_scheduling_policy(*scheduling, options, policy, draft);
   }
   map.end();
   return policy;
@@ -213,9 +214,10 @@ void name_workers(const std::map<std::string, Replicas>& all, Draft& draft) {
 
 }  // namespace
 
-Draft read_mpi_job(Map& document, const Surroundings& surroundings, const Wish& wish) {
-  const Metadata metadata = read_metadata(document, wish);
-  Draft draft = begin_draft(metadata, wish, document.node());
+Draft read_mpi_job(Map& document, const Surroundings& surroundings,
+                   const TranslationOptions& options) {
+  const Metadata metadata = read_metadata(document, options);
+  Draft draft = begin_draft(metadata, options, document.node());
   Findings& findings = document.node().findings();
   draft.spec.kind = job::Kind::kMpi;
   const auto spec_node = document.require("spec");
@@ -228,7 +230,7 @@ Draft read_mpi_job(Map& document, const Surroundings& surroundings, const Wish& 
   const bool launcher_works = spec.flag("runLauncherAsWorker").value_or(false);
   if (launcher_works) draft.spec.leader_slots = draft.spec.slots_per_worker;
   const RunPolicy policy =
-      read_run_policy(spec.take("runPolicy"), "kubeflow.org/mpi-operator", wish, draft);
+      read_run_policy(spec.take("runPolicy"), "kubeflow.org/mpi-operator", options, draft);
   // Muster recognises the MPI of the image, has keys of its own, and waits for the workers.
   if (const auto mpi = spec.take("mpiImplementation")) mpi->word({"OpenMPI", "Intel", "MPICH"});
   if (const auto when = spec.take("launcherCreationPolicy")) {
@@ -236,7 +238,7 @@ Draft read_mpi_job(Map& document, const Surroundings& surroundings, const Wish& 
   }
   spec.skip({"sshAuthMountPath", "cleanPodPolicy"});
   const PodContext context{.config_maps = surroundings.config_maps,
-                           .on_kubernetes = wish.on_kubernetes,
+                           .on_kubernetes = options.on_kubernetes,
                            .container = spec.text("mainContainer").value_or("")};
   const auto specs = spec.require("mpiReplicaSpecs");
   const auto all = read_replica_specs(specs, {"Launcher", "Worker"}, context);
@@ -254,7 +256,7 @@ Draft read_mpi_job(Map& document, const Surroundings& surroundings, const Wish& 
   use_retries(policy.backoff_limit, kUsualRetries, draft);
   use_min_available(policy, 1, draft);
   add_roles({.base = &workers->pod, .leader = &launcher->second.pod},
-            {"OMPI_MCA_orte_default_hostfile", "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE"}, wish,
+            {"OMPI_MCA_orte_default_hostfile", "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE"}, options,
             draft, findings);
   std::map<std::string, std::string> hosts{
       {metadata.file_name + "-launcher", draft.spec.name + "-launcher"}};
@@ -385,16 +387,17 @@ class ElasticReading {
 
 }  // namespace
 
-Draft read_pytorch_job(Map& document, const Surroundings& surroundings, const Wish& wish) {
-  const Metadata metadata = read_metadata(document, wish);
-  Draft draft = begin_draft(metadata, wish, document.node());
+Draft read_pytorch_job(Map& document, const Surroundings& surroundings,
+                       const TranslationOptions& options) {
+  const Metadata metadata = read_metadata(document, options);
+  Draft draft = begin_draft(metadata, options, document.node());
   Findings& findings = document.node().findings();
   draft.spec.kind = job::Kind::kTorch;
   const auto spec_node = document.require("spec");
   if (!spec_node) return draft;
   Map spec(*spec_node);
   const RunPolicy policy =
-      read_run_policy(spec.take("runPolicy"), "kubeflow.org/training-operator", wish, draft);
+      read_run_policy(spec.take("runPolicy"), "kubeflow.org/training-operator", options, draft);
   const auto elastic_node = spec.take("elasticPolicy");
   std::optional<ElasticReading> elastic;
   if (elastic_node) elastic.emplace(*elastic_node, draft);
@@ -402,7 +405,7 @@ Draft read_pytorch_job(Map& document, const Surroundings& surroundings, const Wi
   std::optional<Node> processes = spec.take("nprocPerNode");
   if (!processes && elastic) processes = elastic->processes();
   const PodContext context{.config_maps = surroundings.config_maps,
-                           .on_kubernetes = wish.on_kubernetes,
+                           .on_kubernetes = options.on_kubernetes,
                            .container = "pytorch"};
   const auto specs = spec.require("pytorchReplicaSpecs");
   const auto all = read_replica_specs(specs, {"Master", "Worker"}, context);
@@ -423,7 +426,7 @@ Draft read_pytorch_job(Map& document, const Surroundings& surroundings, const Wi
   use_min_available(policy, 1, draft);
   const Pod& base = (workers != nullptr ? *workers : *master).pod;
   const Pod& leader = (master != nullptr ? *master : *workers).pod;
-  add_roles({.base = &base, .leader = &leader}, torch_variables(), wish, draft, findings);
+  add_roles({.base = &base, .leader = &leader}, torch_variables(), options, draft, findings);
   if (processes) {
     use_processes(*processes, draft);
   } else {
@@ -487,32 +490,33 @@ void use_success_policy(const std::optional<Node>& node, Draft& draft) {
   }
 }
 
-void add_tensorflow_roles(const TensorFlowRoles& roles, const Wish& wish, Draft& draft,
-                          Findings& findings) {
+void add_tensorflow_roles(const TensorFlowRoles& roles, const TranslationOptions& options,
+                          Draft& draft, Findings& findings) {
   const Pod& base = (roles.workers != nullptr ? *roles.workers : *roles.chief).pod;
   const Pod& leader = (roles.chief != nullptr ? *roles.chief : *roles.workers).pod;
   add_roles({.base = &base,
              .leader = &leader,
              .parameter_server = roles.servers == nullptr ? nullptr : &roles.servers->pod,
              .evaluator = roles.evaluator == nullptr ? nullptr : &roles.evaluator->pod},
-            {"TF_CONFIG"}, wish, draft, findings);
+            {"TF_CONFIG"}, options, draft, findings);
 }
 
 }  // namespace
 
-Draft read_tf_job(Map& document, const Surroundings& surroundings, const Wish& wish) {
-  const Metadata metadata = read_metadata(document, wish);
-  Draft draft = begin_draft(metadata, wish, document.node());
+Draft read_tf_job(Map& document, const Surroundings& surroundings,
+                  const TranslationOptions& options) {
+  const Metadata metadata = read_metadata(document, options);
+  Draft draft = begin_draft(metadata, options, document.node());
   Findings& findings = document.node().findings();
   const auto spec_node = document.require("spec");
   if (!spec_node) return draft;
   Map spec(*spec_node);
   const RunPolicy policy =
-      read_run_policy(spec.take("runPolicy"), "kubeflow.org/training-operator", wish, draft);
+      read_run_policy(spec.take("runPolicy"), "kubeflow.org/training-operator", options, draft);
   const auto success = spec.take("successPolicy");
   spec.refuse("enableDynamicWorker", ": each task has the addresses of the whole cluster");
   const PodContext context{.config_maps = surroundings.config_maps,
-                           .on_kubernetes = wish.on_kubernetes,
+                           .on_kubernetes = options.on_kubernetes,
                            .container = "tensorflow"};
   const auto specs = spec.require("tfReplicaSpecs");
   const auto all =
@@ -548,7 +552,7 @@ Draft read_tf_job(Map& document, const Surroundings& surroundings, const Wish& w
   }
   use_success_policy(success, draft);
   use_restart_policies(all, policy, "Never", draft);
-  add_tensorflow_roles(roles, wish, draft, findings);
+  add_tensorflow_roles(roles, options, draft, findings);
   replace_hosts(tensorflow_hosts(metadata.file_name, roles, job), metadata, "", false, job);
   return draft;
 }

@@ -21,7 +21,8 @@ using config::YamlValue;
 
 namespace {
 
-using Reader = Draft (*)(Map& document, const Surroundings& surroundings, const Wish& wish);
+using Reader = Draft (*)(Map& document, const Surroundings& surroundings,
+                         const TranslationOptions& options);
 
 struct Kind {
   const char* version;
@@ -74,7 +75,7 @@ struct Object {
 
 class FileReading {
  public:
-  explicit FileReading(const Wish& wish) : wish_(wish) {}
+  explicit FileReading(const TranslationOptions& options) : options_(options) {}
 
   Result<Translation> read(const std::vector<YamlValue>& documents, const std::string& source) {
     for (const YamlValue& document : documents) collect(document, "");
@@ -214,9 +215,9 @@ class FileReading {
     map.skip({"apiVersion", "kind", "status"});
     Findings own;
     std::swap(own, findings_);  // a job's faults do not hide those of another
-    Draft draft = kind.read(map, surroundings_, wish_);
+    Draft draft = kind.read(map, surroundings_, options_);
     map.end();
-    finish_draft(wish_, draft, findings_);
+    finish_draft(options_, draft, findings_);
     std::swap(own, findings_);
     for (Fault& fault : own.faults) findings_.faults.push_back(std::move(fault));
     for (Fault& warning : own.warnings) findings_.warnings.push_back(std::move(warning));
@@ -229,7 +230,7 @@ class FileReading {
     if (jobs_.empty() && findings_.faults.empty()) {
       findings_.faults.push_back({.field = "", .what = "contains no job", .line = line});
     }
-    if (jobs_.size() > 1 && !wish_.name.empty()) {
+    if (jobs_.size() > 1 && !options_.name.empty()) {
       findings_.faults.push_back(
           {.field = "--name", .what = "is for one job, and the file has several"});
     }
@@ -256,7 +257,7 @@ class FileReading {
     list = std::move(once);
   }
 
-  const Wish& wish_;
+  const TranslationOptions& options_;
   Findings findings_;
   std::vector<Object> objects_;
   Surroundings surroundings_;
@@ -270,8 +271,8 @@ bool is_object(const YamlValue& document) {
 }
 
 Result<Translation> translate(const std::vector<YamlValue>& documents, const std::string& source,
-                              const Wish& wish) {
-  return FileReading(wish).read(documents, source);
+                              const TranslationOptions& options) {
+  return FileReading(options).read(documents, source);
 }
 
 }  // namespace muster::dialects::kubernetes

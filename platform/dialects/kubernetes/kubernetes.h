@@ -45,6 +45,6 @@ bool is_object(const config::YamlValue& document);
 ///
 /// Errors: kInvalid, with all faults in the order of lines.
 base::Result<Translation> translate(const std::vector<config::YamlValue>& documents,
-                                    const std::string& source, const Wish& wish);
+                                    const std::string& source, const TranslationOptions& options);
 
 }  // namespace muster::dialects::kubernetes

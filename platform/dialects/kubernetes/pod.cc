@@ -188,6 +188,13 @@ void read_toleration(const Node& node, Pod& pod) {
   map.end();
   const auto word = operation ? operation->word({"Exists", "Equal"}) : std::nullopt;
   if (key.empty()) {
+    // As in Kubernetes; word is empty if the operator is at fault.
+    if (word == "Equal" || !operation) {
+      node.fault("requires a key, or the operator Exists, which tolerates all taints");
+    } else if (!effect.empty()) {
+      node.warning("tolerates all taints, not only those with the effect " + effect +
+                   ", because it has no key");
+    }
     pod.kubernetes.tolerations.emplace_back("*");
     return;
   }

@@ -168,6 +168,16 @@ TEST(KubernetesPod, HasTheOptionsOfACluster) {
   EXPECT_TRUE(spec.scheduling.node_pools.empty());
 }
 
+TEST(KubernetesPod, ToleratesAllTaintsOnlyIfTheOperatorIsExists) {
+  const std::string fault = "requires a key, or the operator Exists, which tolerates all taints";
+  EXPECT_EQ(pod_faults_with({}, {"tolerations: [{operator: Equal, value: a}, {effect: NoExecute}, "
+                                 "{operator: Exists}]"}),
+            (Lines{kPod + ".tolerations[0]: " + fault, kPod + ".tolerations[1]: " + fault}));
+  EXPECT_EQ(warnings_with({}, {"tolerations: [{operator: Exists, effect: NoExecute}]"}),
+            (Lines{kPod + ".tolerations[0]: tolerates all taints, not only those with the effect "
+                          "NoExecute, because it has no key"}));
+}
+
 TEST(KubernetesPod, MountsSecretsAndConfigMapsOfTheNamespace) {
   const std::string file = simple_job(
       {"command: [ls]",

@@ -441,13 +441,13 @@ void use_torch_processes(const Runtime& runtime, const Pod& pod, Draft& draft) {
 }
 
 void use_mpi_processes(const Runtime& runtime, const Pod& node, Draft& draft) {
-  const int64_t said = runtime.processes.value_or(1);
+  const int64_t processes = runtime.processes.value_or(1);
   const int gpus = node.resources.gpus;
-  draft.spec.slots_per_worker = static_cast<int>(said == 1 && gpus > 1 ? gpus : said);
+  draft.spec.slots_per_worker = static_cast<int>(processes == 1 && gpus > 1 ? gpus : processes);
 }
 
-void add_torch_job(const Runtime& runtime, const Wish& wish, const Metadata& metadata, Draft& draft,
-                   Findings& findings) {
+void add_torch_job(const Runtime& runtime, const TranslationOptions& options,
+                   const Metadata& metadata, Draft& draft, Findings& findings) {
   const Pod& pod = runtime.node ? *runtime.node : *runtime.launcher;
   job::JobSpec& spec = draft.spec;
   const bool is_torch = runtime.policy == Policy::kTorch;
@@ -458,7 +458,7 @@ void add_torch_job(const Runtime& runtime, const Wish& wish, const Metadata& met
   add_roles({.base = &pod, .leader = &pod},
             {"PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR",
              "PET_MASTER_PORT", "JOB_COMPLETION_INDEX"},
-            wish, draft, findings);
+            options, draft, findings);
   if (spec.kind == job::Kind::kSingle) return;
   std::map<std::string, std::string> hosts{
       {metadata.file_name + "-node-0-0", spec.name + "-master"}};
@@ -469,8 +469,8 @@ void add_torch_job(const Runtime& runtime, const Wish& wish, const Metadata& met
   replace_hosts(hosts, metadata, metadata.file_name, true, spec);
 }
 
-void add_mpi_job(const Runtime& runtime, const Wish& wish, const Metadata& metadata,
-                 const Node& document, Draft& draft) {
+void add_mpi_job(const Runtime& runtime, const TranslationOptions& options,
+                 const Metadata& metadata, const Node& document, Draft& draft) {
   if (!runtime.launcher || !runtime.node) {
     return document.fault("has an MPI runtime without a job 'launcher' and a job 'node'");
   }
@@ -480,7 +480,7 @@ void add_mpi_job(const Runtime& runtime, const Wish& wish, const Metadata& metad
   // As Trainer: the launcher is one of the nodes, and there is at least one other.
   spec.workers = runtime.launcher_is_node ? std::max(runtime.nodes - 1, 1) : runtime.nodes;
   if (runtime.launcher_is_node) spec.leader_slots = spec.slots_per_worker;
-  add_roles({.base = &*runtime.node, .leader = &*runtime.launcher}, {}, wish, draft,
+  add_roles({.base = &*runtime.node, .leader = &*runtime.launcher}, {}, options, draft,
             document.findings());
   std::map<std::string, std::string> hosts{
       {metadata.file_name + "-launcher-0-0", spec.name + "-launcher"}};
@@ -494,9 +494,10 @@ void add_mpi_job(const Runtime& runtime, const Wish& wish, const Metadata& metad
 
 }  // namespace
 
-Draft read_train_job(Map& document, const Surroundings& surroundings, const Wish& wish) {
-  const Metadata metadata = read_metadata(document, wish);
-  Draft draft = begin_draft(metadata, wish, document.node());
+Draft read_train_job(Map& document, const Surroundings& surroundings,
+                     const TranslationOptions& options) {
+  const Metadata metadata = read_metadata(document, options);
+  Draft draft = begin_draft(metadata, options, document.node());
   Findings& findings = document.node().findings();
   const auto spec_node = document.require("spec");
   if (!spec_node) return draft;
@@ -513,7 +514,7 @@ Draft read_train_job(Map& document, const Surroundings& surroundings, const Wish
   spec.end();
   if (!reference) return draft;
   const PodContext context{.config_maps = surroundings.config_maps,
-                           .on_kubernetes = wish.on_kubernetes,
+                           .on_kubernetes = options.on_kubernetes,
                            .container = "node"};
   bool has_image = false;
   if (trainer) {
@@ -532,9 +533,9 @@ Draft read_train_job(Map& document, const Surroundings& surroundings, const Wish
   draft.spec.scheduling.retries = static_cast<int>(
       std::min<int64_t>(runtime->retries.value_or(kUsualRetries), kUnlimitedRetries));
   if (runtime->policy == Policy::kMpi) {
-    add_mpi_job(*runtime, wish, metadata, document.node(), draft);
+    add_mpi_job(*runtime, options, metadata, document.node(), draft);
   } else {
-    add_torch_job(*runtime, wish, metadata, draft, findings);
+    add_torch_job(*runtime, options, metadata, draft, findings);
   }
   return draft;
 }

@@ -79,8 +79,8 @@ std::string ways_on(const std::string& path) {
 }  // namespace
 
 std::string Invocation::project() const {
-  const std::string said = reader.text("--project");
-  return said.empty() ? caller.project : said;
+  const std::string given = reader.text("--project");
+  return given.empty() ? caller.project : given;
 }
 
 Result<int> run_command(Invocation& invocation) {

@@ -2,7 +2,7 @@
 // holds what the commands share: the project, its jobs, the pods of a job, and the messages that
 // scripts look for, letter by letter.
 //
-// Blocking; I/O, unless a function says otherwise.
+// Blocking; I/O, unless a function's comment states otherwise.
 #pragma once
 
 #include <chrono>
@@ -64,7 +64,7 @@ struct AttachOptions {
   std::string job;
   std::string pod = {};                        ///< empty: the pod that decides the job's end
   std::chrono::milliseconds patience{30'000};  ///< how long to wait until the pod runs
-  bool wants_terminal = false;                 ///< prints a note: attach has no terminal
+  bool needs_terminal = false;                 ///< prints a note: attach has no terminal
   bool input = false;                          ///< sends standard input to the program
   bool from_its_start = false;  ///< prints the output from the start, even of an ended job
 };

@@ -108,7 +108,7 @@ class Attachment {
       if (!goes_on) return left();
     }
     if (accepts_input()) return connect_terminal(ran_before);
-    if (options_.wants_terminal) {
+    if (options_.needs_terminal) {
       note(no_terminal(pod_.hostname) +
            "; for a shell: " + command_for("bash", job_.spec.name, job_.spec.project));
     }
@@ -140,7 +140,7 @@ class Attachment {
     MUSTER_TRY(
         const cli::sessions::SessionEnd end,
         cli::sessions::run_session(
-            *socket, {.terminal = job_.spec.terminal && options_.wants_terminal,
+            *socket, {.terminal = job_.spec.terminal && options_.needs_terminal,
                       .input = options_.input,
                       .detach_keys = types ? "\x10\x11" : "",
                       .greeting = types ? "ctrl-p ctrl-q detaches, and the job continues" : ""}));
@@ -240,7 +240,7 @@ Result<int> attach(cli::Connection& connection, const std::string& job, const st
   // After a submission, shows the output from its beginning, even if the job has already ended.
   return attach(connection, {.job = job,
                              .pod = pod,
-                             .wants_terminal = ::isatty(STDIN_FILENO) == 1,
+                             .needs_terminal = ::isatty(STDIN_FILENO) == 1,
                              .input = true,
                              .from_its_start = true});
 }
@@ -253,7 +253,7 @@ Result<int> attach_command(Invocation& invocation) {
   const bool input = !invocation.reader.has("--no-stdin");
   return attach(connection, {.job = name,
                              .pod = invocation.reader.text("--pod"),
-                             .wants_terminal = input && !invocation.reader.has("--no-tty") &&
+                             .needs_terminal = input && !invocation.reader.has("--no-tty") &&
                                                ::isatty(STDIN_FILENO) == 1,
                              .input = input});
 }
@@ -314,15 +314,15 @@ Result<int> port_forward_command(Invocation& invocation) {
   const auto patience = invocation.reader.duration("--pod-running-timeout", {});
   if (!invocation.reader.ok()) return usage_error_of(invocation);
   {
-    const std::string wanted = invocation.reader.text("--pod");
+    const std::string pod_name = invocation.reader.text("--pod");
     MUSTER_TRY(cli::Connection connection, connect(invocation));
     MUSTER_TRY(job::Job job, find_job(connection, name, command.project));
-    MUSTER_TRY(job::Task pod, find_pod(job, wanted));
+    MUSTER_TRY(job::Task pod, find_pod(job, pod_name));
     if (patience.count() > 0 && !has_begun(pod)) {
-      MUSTER_TRY(auto waited, await_pod(connection, std::move(job), wanted, patience));
+      MUSTER_TRY(auto waited, await_pod(connection, std::move(job), pod_name, patience));
       if (!waited) return cli::kExitInterrupted;
       job = *std::move(waited);
-      MUSTER_TRY(pod, find_pod(job, wanted));
+      MUSTER_TRY(pod, find_pod(job, pod_name));
     }
     if (pod.phase != TaskPhase::kRunning) return pod_not_running(job, pod);
     command.task = pod.name;

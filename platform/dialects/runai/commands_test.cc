@@ -128,12 +128,12 @@ TEST_F(RunAi, FollowedLogsDoNotReportTheEndOfTheJob) {
 
 TEST_F(RunAi, ErrorsNameRunAisCommands) {
   using Kind = job::Obstacle::Kind;
-  const auto told = [](Kind kind) {
+  const auto translated = [](Kind kind) {
     return for_runai({.what = "what", .advice = "muster does it", .detail = job::obstacle(kind)});
   };
-  EXPECT_EQ(told(Kind::kEnded).advice, "'runai list jobs' shows what runs and waits");
-  EXPECT_EQ(told(Kind::kSeveralProjects).advice, "choose one: -p PROJECT");
-  EXPECT_EQ(told(Kind::kNoSecret).advice, "muster does it");  // Run:AI has no such command
+  EXPECT_EQ(translated(Kind::kEnded).advice, "'runai list jobs' shows what runs and waits");
+  EXPECT_EQ(translated(Kind::kSeveralProjects).advice, "choose one: -p PROJECT");
+  EXPECT_EQ(translated(Kind::kNoSecret).advice, "muster does it");  // Run:AI has no such command
 }
 
 TEST_F(RunAi, LogsMergeAllPodsAndPodSelectsOne) {

@@ -1,5 +1,5 @@
 // No flag of `submit` and its variants is dropped silently: each flag changes the job or how it is
-// submitted, or a note says that it has no effect, or it is refused.
+// submitted, or a note states that it has no effect, or it is refused.
 #include <map>
 
 #include "dialects/runai/submission_fixture.h"

@@ -171,9 +171,10 @@ std::string type_of(const Job& job) {
 }
 
 std::string user_of(const Job& job) {
-  const auto said = job.spec.annotations.find(kUser);
-  const std::string& user =
-      said != job.spec.annotations.end() && !said->second.empty() ? said->second : job.owner;
+  const auto annotation = job.spec.annotations.find(kUser);
+  const std::string& user = annotation != job.spec.annotations.end() && !annotation->second.empty()
+                                ? annotation->second
+                                : job.owner;
   return user.empty() ? "-" : user;
 }
 

@@ -176,7 +176,7 @@ TEST(Status, OfAnEndedPodShowsHowItEnded) {
     EXPECT_EQ(status_of(job, job.tasks[0]), end.status);
   }
   const Job done = ended_job("dist", 1, Phase::kSucceeded);
-  EXPECT_EQ(status_of(done, done.tasks[1]), "Completed") << "a worker ends when it is told to";
+  EXPECT_EQ(status_of(done, done.tasks[1]), "Completed") << "a worker ends when it is stopped";
 }
 
 TEST(Status, OfAPodThatHasNotStarted) {

@@ -128,16 +128,16 @@ void read_pull_policy(cli::FlagReader& reader, job::PullPolicy& pull) {
   using job::PullPolicy;
   const std::string flag = "--image-pull-policy";
   // An invalid word already has a fault.
-  const bool is_said = reader.has(flag) && !reader.is_at_fault(flag);
-  if (is_said) pull = record::typed_as<PullPolicy>(reader.text(flag)).value_or(pull);
-  bool is_known = is_said;
+  const bool is_given = reader.has(flag) && !reader.is_at_fault(flag);
+  if (is_given) pull = record::typed_as<PullPolicy>(reader.text(flag)).value_or(pull);
+  bool is_chosen = is_given;
   for (const auto& [deprecated, policy] : {std::pair("--always-pull-image", PullPolicy::kAlways),
                                            std::pair("--local-image", PullPolicy::kNever)}) {
     if (!reader.has(deprecated)) continue;
-    if (is_known && pull != policy) {
+    if (is_chosen && pull != policy) {
       reader.fault(deprecated, "conflicts with another flag; give only --image-pull-policy");
     }
-    is_known = true;
+    is_chosen = true;
     pull = policy;
   }
 }

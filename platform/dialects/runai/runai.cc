@@ -63,7 +63,7 @@ Result<int> execute_words(const std::vector<std::string>& words, const cli::Hook
 }  // namespace
 
 int run(const std::vector<std::string>& words, const cli::Hooks& hooks) {
-  return cli::run_and_tell("runai", [&]() -> Result<int> {
+  return cli::run_and_report("runai", [&]() -> Result<int> {
     auto code = execute_words(words, hooks);
     if (code) return code;
     return for_runai(std::move(code).error());

@@ -77,16 +77,16 @@ void read_name(const cli::Arguments& arguments, cli::FlagReader& reader, Submiss
 /// The meaning of --command: absent; a switch ("true"), so that the words after "--" are the
 /// command; or the command itself.
 void read_program(const cli::Arguments& arguments, cli::FlagReader& reader, job::JobSpec& spec) {
-  const std::string said = reader.text("--command", "false");
-  const bool replaces = said == "true";
-  const bool is_word = said != "true" && said != "false";
+  const std::string value = reader.text("--command", "false");
+  const bool replaces = value == "true";
+  const bool is_word = value != "true" && value != "false";
   const Words args = reader.texts("--args");
-  if (is_word && said.find(' ') != std::string::npos) {
+  if (is_word && value.find(' ') != std::string::npos) {
     reader.fault("--command",
-                 "'" + said + "' is one word, but contains blanks; give: --command -- " + said);
+                 "'" + value + "' is one word, but contains blanks; give: --command -- " + value);
   } else if (is_word && arguments.has_program) {
     reader.fault("--command",
-                 "'" + said + "' and the words after '--' are both commands; give only one");
+                 "'" + value + "' and the words after '--' are both commands; give only one");
   } else if (replaces && arguments.program.empty() && args.empty()) {
     reader.fault("--command", "requires a command after '--'");
   }
@@ -94,7 +94,7 @@ void read_program(const cli::Arguments& arguments, cli::FlagReader& reader, job:
     reader.fault("--args", "cannot be used with words after '--'; add the arguments there");
   }
   spec.replaces_entrypoint = is_word || replaces;
-  if (is_word) spec.command = {said};
+  if (is_word) spec.command = {value};
   Words& rest = is_word || replaces ? spec.command : spec.arguments;
   rest.insert(rest.end(), args.begin(), args.end());
   rest.insert(rest.end(), arguments.program.begin(), arguments.program.end());
@@ -424,8 +424,8 @@ void check_submission(const Submission& submission, const std::vector<std::strin
     const bool is_a_repetition = record::is_within(fault.field, "leader.resources") &&
                                  (flag != "--master-gpu" || !reader.has(flag));
     // A variable without a value is not in the spec, so this fault is of another variable.
-    const bool is_told = unread.is_at_fault(flag) && flag != "--environment";
-    if (!is_a_repetition && !is_told) reader.fault(flag, fault.what);
+    const bool is_reported = unread.is_at_fault(flag) && flag != "--environment";
+    if (!is_a_repetition && !is_reported) reader.fault(flag, fault.what);
   }
 }
 
@@ -454,6 +454,14 @@ void check_toleration(const std::string& text, cli::FlagReader& reader) {
   const std::string how = value_of(values, "operator");
   if (how != "Equal" && how != "Exists" && !reader.is_at_fault(flag)) {
     reader.fault(flag, "must contain operator=Equal or operator=Exists");
+  }
+  // Without a key, toleration_in() tolerates all taints.
+  if (value_of(values, "key").empty() && !reader.is_at_fault(flag)) {
+    if (how == "Equal") {
+      reader.fault(flag, "operator=Equal requires key=");
+    } else if (!value_of(values, "effect").empty()) {
+      reader.fault(flag, "effect= requires key=; without both, all taints are tolerated");
+    }
   }
   const std::string seconds = value_of(values, "seconds");
   if (!seconds.empty() && !base::number_of<int>(seconds)) {

@@ -53,7 +53,7 @@ void check_submission(const Submission& submission, const std::vector<std::strin
                       const AskedMounts& mounts, size_t own_volumes, cli::FlagReader& reader);
 
 // Flags of Run:AI that Muster does not support. A flag that a program needs is refused, with
-// advice; a flag that it does not need is checked, and a note says that it has no effect. No flag
+// advice; a flag that it does not need is checked, and a note states that it has no effect. No flag
 // is ignored silently.
 
 /// The notes ("--large-shm: ...") of flags without effect; reports faults of their values to `reader`.

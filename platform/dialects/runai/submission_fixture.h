@@ -37,7 +37,7 @@ inline ReadSubmission read_words(const Words& words, bool on_kubernetes = false)
       .faults = {}};
   for (const base::Fault& fault : reader.faults()) {
     read.faults.push_back(fault.field.empty() ? fault.what
-                                              : base::said_of(fault.field, fault.what));
+                                              : base::fault_message(fault.field, fault.what));
   }
   return read;
 }

@@ -456,6 +456,10 @@ TEST(RunaiFlagsOfACluster, HaveTheirFaultsReportedOnce) {
   };
   EXPECT_EQ(faults("--toleration=key=x"),
             Words{"--toleration must contain operator=Equal or operator=Exists"});
+  EXPECT_EQ(faults("--toleration=operator=Equal,value=a"),
+            Words{"--toleration operator=Equal requires key="});
+  EXPECT_EQ(faults("--toleration=operator=Exists,effect=NoExecute"),
+            Words{"--toleration effect= requires key=; without both, all taints are tolerated"});
   EXPECT_EQ(faults("--toleration=operator=Exists,key=x,effect=Never"),
             Words{"--toleration 'x:Never' is not KEY[=VALUE][:EFFECT], as in "
                   "dedicated=train:NoSchedule; the effects are NoSchedule, PreferNoSchedule and "

@@ -107,7 +107,7 @@ void open_stream(DockerClient& client, const std::string& exec,
                          [weak](std::string_view bytes, bool is_error) {
                            const auto still = weak.lock();
                            if (still && !still->has_ended()) {
-                             is_error ? still->hear_words(bytes) : still->take(bytes);
+                             is_error ? still->add_words(bytes) : still->take(bytes);
                            }
                          },
                      .on_end =
@@ -147,7 +147,7 @@ std::unique_ptr<Exec> run_in_container(base::EventLoop& loop, DockerClient& clie
   // A program that vanishes without a report was killed with its task.
   const auto conversation = std::make_shared<RunConversation>(
       loop, job::ExitStatus{.signal = SIGKILL, .error = ""}, std::move(handlers));
-  conversation->say(start_of(plan));
+  conversation->send(start_of(plan));
   create_shim_exec(client, container, "--run", conversation);
   return near_end_of(conversation);
 }
@@ -159,7 +159,7 @@ std::unique_ptr<Exec> attach_to_container(base::EventLoop& loop, DockerClient& c
   const auto conversation = std::make_shared<RunConversation>(
       loop, job::ExitStatus{.lost = true, .error = "the connection to the task's program is lost"},
       std::move(handlers));
-  conversation->hear_end_of(std::move(end));
+  conversation->await_end_of(std::move(end));
   create_shim_exec(client, container, "--attach", conversation);
   return near_end_of(conversation);
 }
@@ -206,40 +206,41 @@ class FileChanges::Change : public std::enable_shared_from_this<Change> {
     give_up_after(changes_.patience_,
                   {.code = ErrorCode::kTimeout, .what = "its container does not answer"});
     const std::string shim = std::string(kProgramsFolder) + "/muster-shim";
-    exec_ = run_in_container(changes_.loop_, task_->host->client(), task_->container,
-                             {.argv = {shim, "--change", kTaskFolder}, .environment = {}},
-                             {.on_output = [this](std::string_view bytes, bool) { hear(bytes); },
-                              .on_exit = [this](const job::ExitStatus& status) { ended(status); }});
+    exec_ =
+        run_in_container(changes_.loop_, task_->host->client(), task_->container,
+                         {.argv = {shim, "--change", kTaskFolder}, .environment = {}},
+                         {.on_output = [this](std::string_view bytes, bool) { keep_output(bytes); },
+                          .on_exit = [this](const job::ExitStatus& status) { ended(status); }});
     exec_->write(encode(written));
     exec_->close_input();
   }
 
  private:
-  void hear(std::string_view bytes) {
+  void keep_output(std::string_view bytes) {
     words_ += bytes.substr(0, kLongestRefusal - std::min(kLongestRefusal, words_.size()));
   }
 
   void ended(const job::ExitStatus& status) {
-    if (status.succeeded() || task_->end) return say({});
+    if (status.succeeded() || task_->end) return report({});
     Error error{.code = ErrorCode::kUnavailable,
                 .what = status.error.empty() ? "its container was ended" : status.error};
     if (status.code == 1 && !words_.empty()) error = read_refusal(words_);
     const bool may_be_over =
         error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kNotFound;
-    if (!may_be_over) return say(std::move(error));
+    if (!may_be_over) return report(std::move(error));
     task_->when_over.emplace_back([weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->say({});
+      if (const auto self = weak.lock()) self->report({});
     });
     give_up_after(kEndPause, std::move(error));
   }
 
   void give_up_after(std::chrono::milliseconds pause, Error error) {
-    bound_ = changes_.loop_.after(pause, [this, error = std::move(error)] { say(error); });
+    bound_ = changes_.loop_.after(pause, [this, error = std::move(error)] { report(error); });
   }
 
   /// Reports the result once, and later, because exec_ may call this and is destroyed here.
-  void say(Result<void> how) {
-    if (std::exchange(has_said_, true)) return;
+  void report(Result<void> how) {
+    if (std::exchange(has_reported_, true)) return;
     changes_.later_([self = shared_from_this(), how = std::move(how)] {
       std::erase(self->changes_.pending_, self);
       self->exec_.reset();
@@ -254,7 +255,7 @@ class FileChanges::Change : public std::enable_shared_from_this<Change> {
   std::unique_ptr<Exec> exec_;
   std::string words_;
   base::EventLoop::Interest bound_;
-  bool has_said_ = false;
+  bool has_reported_ = false;
 };
 
 FileChanges::FileChanges(base::EventLoop& loop, std::chrono::milliseconds patience)
@@ -310,7 +311,7 @@ ContainerEngine::Impl::Impl(base::EventLoop& its_loop, ContainerEngineOptions it
       trees(loop, options.folder, options.unpack_tree),
       hosts(loop, {.on_present = [this](HeldHost& host) { leftovers.host_is_present(host); },
                    .on_recovered = [this](HeldHost& host) { following.look_again(host); },
-                   // The listener learns from watch_nodes() that what ran there is lost.
+                   // The listener is notified by watch_nodes() that what ran there is lost.
                    .on_absent = [this](HeldHost& host) { following.abandon(host); }}),
       removals(loop),
       tasks(options.folder),

@@ -107,7 +107,7 @@ class Containers : public Conformance {
   }
 
   /// Lets tests/containers_engine.py act on the engine itself.
-  static void tell_engine(const std::string& word) {
+  static void control_engine(const std::string& word) {
     const char* const path = std::getenv("MUSTER_ENGINE_CONTROL");
     ASSERT_NE(path, nullptr);
     const base::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -418,9 +418,9 @@ TEST_P(Containers, ARestartOfTheEngineLosesNoLineOfARunningTask) {
       script("echo up; i=0; until [ -e $SCRATCH/go ]; do sleep 0.01; echo $i; i=$((i+1)); "
              "done; echo end; exit 4"));
 
-  tell_engine("kill");
+  control_engine("kill");
   const size_t before = log_of("main").size();
-  tell_engine("start");
+  control_engine("start");
   bench_->wait_until([&] { return log_of("main").size() > before + 100; });
   ASSERT_TRUE(base::write_file(scratch_ / "go", ""));
 
@@ -435,9 +435,9 @@ TEST_P(Containers, ARestartOfTheEngineLosesNoLineOfARunningTask) {
 TEST_P(Containers, ATaskThatEndsWhileTheEngineIsAwayIsReportedWhenItIsBack) {
   start_one(script("echo up; until [ -e $SCRATCH/go ]; do sleep 0.01; done; echo end; exit 6"));
 
-  tell_engine("kill");
+  control_engine("kill");
   ASSERT_TRUE(base::write_file(scratch_ / "go", ""));
-  tell_engine("start");
+  control_engine("start");
 
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 6);
   EXPECT_EQ(log_of("main"), "up\nend\n");

@@ -137,7 +137,7 @@ std::string one_line(const Error& error) {
   return error.what + (error.faults.empty() ? "" : ": " + error.faults.back().what);
 }
 
-bool says_the_same(const std::optional<Error>& a, const std::optional<Error>& b) {
+bool has_same_text(const std::optional<Error>& a, const std::optional<Error>& b) {
   return a.has_value() == b.has_value() && (!a || a->to_string() == b->to_string());
 }
 
@@ -219,8 +219,8 @@ struct ContainerHost::Impl {
 
   /// Stores the new state, and reports it if it has changed.
   void become(std::optional<Node> now, std::optional<Error> why_not) {
-    const bool is_new = now != node || !says_the_same(why_not, fault);
-    if (why_not && !says_the_same(why_not, fault)) {
+    const bool is_new = now != node || !has_same_text(why_not, fault);
+    if (why_not && !has_same_text(why_not, fault)) {
       base::log_warning(one_line(*why_not) + "; " + why_not->advice);
     }
     if (now && !why_not && (fault || !node)) {

@@ -63,8 +63,8 @@ std::string artifact_fault(const HeldTask& task, const std::string& why) {
 }
 
 void add_artifact_fault(HeldTask& task, const std::string& why) {
-  std::string& said = task.end->status.error;
-  said += (said.empty() ? "" : "; ") + artifact_fault(task, why);
+  std::string& error = task.end->status.error;
+  error += (error.empty() ? "" : "; ") + artifact_fault(task, why);
 }
 
 /// Whether the host has done what it was asked for, or the task does not run there any more.
@@ -203,12 +203,13 @@ std::shared_ptr<TaskFollower> ContainerTasks::follower_for(HeldTask& task, Mirro
   return std::make_shared<TaskFollower>(
       loop_, *task.host, std::move(mirror),
       TaskFollower::Handlers{
-          .on_record = [this, key = task.key](const FollowRecord& record) { heard(key, record); },
+          .on_record = [this,
+                        key = task.key](const FollowRecord& record) { on_record(key, record); },
           .on_gone = [this, key = task.key](
                          const std::optional<ContainerState>& state) { gone(key, state); }});
 }
 
-void ContainerTasks::heard(const TaskKey& key, const FollowRecord& record) {
+void ContainerTasks::on_record(const TaskKey& key, const FollowRecord& record) {
   const auto task = tasks_.find(key);
   if (task == nullptr) return;
   switch (record.kind) {
@@ -298,10 +299,10 @@ void ContainerTasks::salvage(const std::shared_ptr<HeldTask>& task, const Contai
 // --- being stopped
 
 void ContainerTasks::stop(const std::shared_ptr<HeldTask>& task, StopMode mode) {
-  task->was_told_to_stop = true;
+  task->stop_requested = true;
   if (task->must_stop_now && mode == StopMode::kGraceful) return;
   task->must_stop_now = mode == StopMode::kNow;
-  task->stop_wish = mode;
+  task->pending_stop = mode;
   send_stop(task);
 }
 
@@ -315,15 +316,15 @@ std::chrono::steady_clock::time_point ContainerTasks::kill_time(const HeldTask& 
 /// Repeats until the host accepts. A task that is not running needs no signal: its end follows. A
 /// host that can send no signal may still be able to kill the container.
 void ContainerTasks::send_stop(const std::shared_ptr<HeldTask>& task) {
-  if (task->end || !task->stop_wish) return;
-  const StopMode mode = *task->stop_wish;
+  if (task->end || !task->pending_stop) return;
+  const StopMode mode = *task->pending_stop;
   const std::string signal = mode == StopMode::kNow ? "QUIT" : "TERM";
   task->host->client().kill(task->container, signal, [this, task, mode](const Result<void>& sent) {
     const bool is_taken = is_accepted(sent);
-    if (is_taken && task->stop_wish == mode) task->stop_wish.reset();
+    if (is_taken && task->pending_stop == mode) task->pending_stop.reset();
     if (is_taken) return make_sure_it_ends(task, mode);
     // The timer belongs to the end of the task, or to the request that has replaced this one.
-    if (task->end || task->stop_wish != mode) return;
+    if (task->end || task->pending_stop != mode) return;
     if (!std::exchange(task->is_stop_refused, true)) {
       base::log_warning("task " + task->key.second + " of job " + task->key.first.job_id +
                         " cannot be stopped yet, and this is tried again: " + sent.error().what);
@@ -376,12 +377,12 @@ void ContainerTasks::kill_in_time(const std::shared_ptr<HeldTask>& task) {
 void ContainerTasks::ended(const std::shared_ptr<HeldTask>& task, TaskEnded end) {
   if (task->end || tasks_.find(task->key) != task) return;
   task->timer.reset();
-  if (end.status.stopped && !task->was_told_to_stop) {
+  if (end.status.stopped && !task->stop_requested) {
     // Stopping an engine or a container from outside sends a stop signal to its process 1.
     end.status.lost = true;
     end.status.error = "its container was stopped from outside";
   }
-  end.status.stopped = end.status.stopped || (end.status.lost && task->was_told_to_stop);
+  end.status.stopped = end.status.stopped || (end.status.lost && task->stop_requested);
   task->end = std::move(end);
   for (auto& over : std::exchange(task->when_over, {})) later_(std::move(over));
   const auto start = task->start;  // held here: the task may release it meanwhile

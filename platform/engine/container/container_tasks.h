@@ -75,7 +75,7 @@ class ContainerTasks {
   std::vector<TaskKey> abandon(HeldHost& host);
 
  private:
-  void heard(const TaskKey& key, const FollowRecord& record);
+  void on_record(const TaskKey& key, const FollowRecord& record);
   void came_up(HeldTask& task);
   void answers(HeldTask& task);
   void refused(const std::shared_ptr<HeldTask>& task, const std::string& words);

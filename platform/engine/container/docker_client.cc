@@ -92,7 +92,7 @@ void DockerClient::create_volume(const std::string& name,
 }
 
 // Podman 4 also accepts the beginning of a name here, unless a volume has exactly this name: the
-// second removal of "data" would remove "data2". Its GET wants the whole name.
+// second removal of "data" would remove "data2". Its GET requires the whole name.
 void DockerClient::remove_volume(const std::string& name, Done done) {
   const DockerAsk look{.path = "/volumes/" + url_escaped(name),
                        .doing = "volume " + quoted_name(name) + " cannot be removed"};
@@ -244,15 +244,15 @@ http::Headers headers_of_pull(const RegistryAccess& access) {
 
 /// The state of a pending pull.
 struct PullUnderWay {
-  PullStream told = PullStream({});
-  std::function<bool()> is_wanted = {};  ///< false after a callback has dropped the call
+  PullStream stream = PullStream({});
+  std::function<bool()> is_active = {};  ///< false after a callback has dropped the call
   Result<void> understood = {};
 };
 
 /// The result of a pull whose stream has ended.
 Result<void> outcome(PullUnderWay& pull, const std::string& image, const std::string& engine) {
-  if (pull.understood) pull.understood = pull.told.put_end();
-  if (!pull.told.failure().empty()) return pull_error(pull.told.failure(), image, engine);
+  if (pull.understood) pull.understood = pull.stream.put_end();
+  if (!pull.stream.failure().empty()) return pull_error(pull.stream.failure(), image, engine);
   if (!pull.understood) return pull_error(pull.understood.error().what, image, engine);
   return {};
 }
@@ -271,10 +271,10 @@ std::shared_ptr<void> DockerClient::pull(const std::string& image, const Registr
                                          Done done) {
   const ImageName name = parse_image_name(image);
   const auto pull = std::make_shared<PullUnderWay>();
-  pull->told = PullStream(
+  pull->stream = PullStream(
       [weak = std::weak_ptr(pull), progress = std::move(progress)](const PullProgress& made) {
-        const auto told = weak.lock();
-        if (progress && told != nullptr && told->is_wanted()) progress(made);
+        const auto self = weak.lock();
+        if (progress && self != nullptr && self->is_active()) progress(made);
       });
   const uint64_t call = session_->ask(
       {.method = "POST",
@@ -284,7 +284,7 @@ std::shared_ptr<void> DockerClient::pull(const std::string& image, const Registr
        .headers = headers_of_pull(access),
        .on_piece =
            [pull](std::string_view bytes) {
-             pull->understood = pull->told.put(bytes);
+             pull->understood = pull->stream.put(bytes);
              return pull->understood.ok();
            },
        .limits = limits_of_pull(session_->connection().patience()),
@@ -298,7 +298,7 @@ std::shared_ptr<void> DockerClient::pull(const std::string& image, const Registr
             if (answer) return done(outcome(*pull, image, engine));
             done(answer.error());
           }));
-  pull->is_wanted = session_->calls().watch(call);
+  pull->is_active = session_->calls().watch(call);
   return session_->calls().handle_of(call);
 }
 

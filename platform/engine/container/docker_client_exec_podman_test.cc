@@ -13,8 +13,8 @@ TEST_F(DockerClientPodman, CommandsReportTheirExitCode) {
   Executed printing;
   execute(printing, id, {.argv = {"/program", "print", "o", "e"}});
   wait_for_end(printing);
-  EXPECT_EQ(printing.heard.output, "o");
-  EXPECT_EQ(printing.heard.error, "e");
+  EXPECT_EQ(printing.recorded.output, "o");
+  EXPECT_EQ(printing.recorded.error, "e");
   EXPECT_EQ(exit_of(printing).code, 0);
   EXPECT_FALSE(exit_of(printing).running);
 
@@ -27,7 +27,7 @@ TEST_F(DockerClientPodman, CommandsReportTheirExitCode) {
   execute(named, id,
           {.argv = {"/program", "show", "NAME"}, .environment = {"NAME=va l\"ue"}, .user = "ann"});
   wait_for_end(named);
-  EXPECT_EQ(named.heard.output, "va l\"ue");
+  EXPECT_EQ(named.recorded.output, "va l\"ue");
 }
 
 TEST_F(DockerClientPodman, OutputContinuesAfterTheEndOfTheInput) {
@@ -36,11 +36,11 @@ TEST_F(DockerClientPodman, OutputContinuesAfterTheEndOfTheInput) {
   Executed cat;
   execute(cat, id, {.argv = {"/program", "cat"}});
 
-  cat.heard.stream->write(bytes);
-  cat.heard.stream->close_input();
+  cat.recorded.stream->write(bytes);
+  cat.recorded.stream->close_input();
 
   wait_for_end(cat);
-  EXPECT_TRUE(cat.heard.output == bytes) << cat.heard.output.size();
+  EXPECT_TRUE(cat.recorded.output == bytes) << cat.recorded.output.size();
   EXPECT_EQ(exit_of(cat).code, 0);
 }
 
@@ -50,18 +50,18 @@ TEST_F(DockerClientPodman, ATerminalHasASizeAndNoFrames) {
   execute(terminal, id, {.argv = {"/program", "cat"}, .terminal = true});
   ASSERT_TRUE(done([&](auto then) { client_.resize_exec(terminal.id, 40, 100, then); }));
 
-  terminal.heard.stream->write("hello\n\x04");
+  terminal.recorded.stream->write("hello\n\x04");
 
   wait_for_end(terminal);
-  EXPECT_EQ(terminal.heard.output, "hello\r\nhello\r\n");
+  EXPECT_EQ(terminal.recorded.output, "hello\r\nhello\r\n");
 }
 
 TEST_F(DockerClientPodman, NoCommandRunsInAStoppedContainer) {
-  const ContainerConfig wanted = config("exec-ended", {"/program", "exit", "0"});
-  run(wanted);
+  const ContainerConfig settings = config("exec-ended", {"/program", "exit", "0"});
+  run(settings);
 
   const auto id = loop_.answer<std::string>([&](auto then) {
-    client_.create_exec(wanted.name, {.argv = {"/program", "cat"}}, std::move(then));
+    client_.create_exec(settings.name, {.argv = {"/program", "cat"}}, std::move(then));
   });
 
   ASSERT_FALSE(id);

@@ -10,21 +10,21 @@ using base::ErrorCode;
 using workspace::ArchiveEntry;
 
 TEST_F(DockerClientPodman, FilesCanBeCopiedIntoAContainerThatHasNotStarted) {
-  ContainerConfig wanted = config("files", {"/muster/bin/program", "stat", "/muster/task/plan"});
-  wanted.user = "1000:1000";
-  wanted.read_only_root = true;
-  wanted.mounts = {{.source = "", .target = "/muster"}};
-  const std::string id = create(wanted);
+  ContainerConfig settings = config("files", {"/muster/bin/program", "stat", "/muster/task/plan"});
+  settings.user = "1000:1000";
+  settings.read_only_root = true;
+  settings.mounts = {{.source = "", .target = "/muster"}};
+  const std::string id = create(settings);
   ASSERT_TRUE(put(id, "/muster",
                   {folder("bin", 0755), file("bin/program", content_of(MUSTER_TEST_PROGRAM), 0755),
                    folder("task", 0700, 1000), file("task/plan", "secret", 0600, 1000)}));
-  Heard heard;
-  ASSERT_TRUE(attach(id, heard));
+  RecordedStream recorded;
+  ASSERT_TRUE(attach(id, recorded));
 
   ASSERT_TRUE(start(id));
 
-  ASSERT_TRUE(loop_.run_until([&] { return heard.ended; }));
-  EXPECT_EQ(heard.output, "0600 1000:1000 f");
+  ASSERT_TRUE(loop_.run_until([&] { return recorded.ended; }));
+  EXPECT_EQ(recorded.output, "0600 1000:1000 f");
 }
 
 TEST_F(DockerClientPodman, ALargeTarIsCopiedInPieces) {

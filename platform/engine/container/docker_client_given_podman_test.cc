@@ -10,18 +10,18 @@ using base::ErrorCode;
 
 TEST_F(DockerClientPodman, ContainersHaveTheRequestedRestrictions) {
   const auto run_as = [&](const std::string& name, std::vector<std::string> program) {
-    ContainerConfig wanted = config("strict-" + name, std::move(program));
-    wanted.read_only_root = true;
-    wanted.hostname = "strict";
-    wanted.user = "1000:1000";
-    wanted.memory_bytes = 64 << 20;
-    wanted.cpu_milli = 500;
-    wanted.shm_bytes = 32 << 20;
-    wanted.mounts = {{.kind = DockerMount::Kind::kTmpfs, .source = "", .target = "/tmp"}};
-    wanted.extra_hosts = {{"friend", "10.1.2.3"}};
-    const Heard heard = run(wanted);
-    const auto state = inspect(wanted.name);
-    return std::pair(state ? state->exit_code : -1, heard.output);
+    ContainerConfig settings = config("strict-" + name, std::move(program));
+    settings.read_only_root = true;
+    settings.hostname = "strict";
+    settings.user = "1000:1000";
+    settings.memory_bytes = 64 << 20;
+    settings.cpu_milli = 500;
+    settings.shm_bytes = 32 << 20;
+    settings.mounts = {{.kind = DockerMount::Kind::kTmpfs, .source = "", .target = "/tmp"}};
+    settings.extra_hosts = {{"friend", "10.1.2.3"}};
+    const RecordedStream recorded = run(settings);
+    const auto state = inspect(settings.name);
+    return std::pair(state ? state->exit_code : -1, recorded.output);
   };
 
   const auto [code, capabilities] = run_as("capabilities", {"/program", "capabilities"});
@@ -50,11 +50,11 @@ TEST_F(DockerClientPodman, AGangHasANetworkOfItsOwn) {
   EXPECT_EQ(found->front().first, name);
   EXPECT_EQ(found->front().second.at(kLabel), "1");
 
-  ContainerConfig wanted = config("on-net", {"/program", "wait"});
-  wanted.network = name;
-  wanted.hostname = "worker-0";
-  wanted.aliases = {"worker-0"};
-  const std::string container = create(wanted);
+  ContainerConfig settings = config("on-net", {"/program", "wait"});
+  settings.network = name;
+  settings.hostname = "worker-0";
+  settings.aliases = {"worker-0"};
+  const std::string container = create(settings);
   ASSERT_TRUE(start(container));
   const auto busy = done([&](auto then) { client_.remove_network(name, then); });
   ASSERT_FALSE(busy);
@@ -115,16 +115,16 @@ TEST_F(DockerClientPodman, RemovingAMissingVolumeKeepsOneWhoseNameBeginsWithItsN
 }
 
 TEST_F(DockerClientPodman, MissingGpusAreAnError) {
-  ContainerConfig wanted = config("gpus", {"/program", "show", "GREETING"});
-  wanted.gpus = {"77"};
-  wanted.environment = {"A=b"};
-  wanted.mounts = {{.source = "", .target = "/muster"},
-                   {.kind = DockerMount::Kind::kTmpfs, .source = "", .target = "/tmp"}};
-  wanted.memory_bytes = 64 << 20;
-  wanted.cpu_milli = 500;
-  wanted.shm_bytes = 32 << 20;
-  wanted.extra_hosts = {{"friend", "10.1.2.3"}};
-  const std::string id = create(wanted);
+  ContainerConfig settings = config("gpus", {"/program", "show", "GREETING"});
+  settings.gpus = {"77"};
+  settings.environment = {"A=b"};
+  settings.mounts = {{.source = "", .target = "/muster"},
+                     {.kind = DockerMount::Kind::kTmpfs, .source = "", .target = "/tmp"}};
+  settings.memory_bytes = 64 << 20;
+  settings.cpu_milli = 500;
+  settings.shm_bytes = 32 << 20;
+  settings.extra_hosts = {{"friend", "10.1.2.3"}};
+  const std::string id = create(settings);
 
   const auto started = start(id);
 
@@ -141,33 +141,33 @@ TEST_F(DockerClientPodman, AGpuIsGivenByItsCdiName) {
   ASSERT_TRUE(
       done([&](auto then) { client_.create_volume("muster-client-test-gpu", kLabels, then); }));
   const auto run_as = [&](const std::string& name, std::vector<std::string> program) {
-    ContainerConfig wanted = config("gpu-" + name, std::move(program));
-    wanted.gpus = {"0"};
-    wanted.network = "muster-client-test-gpu";
-    wanted.aliases = {"worker-0"};
-    wanted.hostname = "worker-0";
-    wanted.user = "1000:1000";
-    wanted.environment = {"NAME=a=b c"};
-    wanted.folder = "/tmp";
-    wanted.memory_bytes = 64 << 20;
-    wanted.cpu_milli = 500;
-    wanted.shm_bytes = 32 << 20;
-    wanted.read_only_root = true;
-    wanted.open_input = true;
-    wanted.mounts = {{.source = "", .target = "/muster"},
-                     {.source = "muster-client-test-gpu", .target = "/shared", .read_only = true},
-                     {.kind = DockerMount::Kind::kTmpfs, .source = "", .target = "/tmp"}};
-    wanted.extra_hosts = {{"friend", "10.1.2.3"}};
-    Heard heard;
-    const std::string id = create(wanted);
-    EXPECT_TRUE(attach(id, heard));
+    ContainerConfig settings = config("gpu-" + name, std::move(program));
+    settings.gpus = {"0"};
+    settings.network = "muster-client-test-gpu";
+    settings.aliases = {"worker-0"};
+    settings.hostname = "worker-0";
+    settings.user = "1000:1000";
+    settings.environment = {"NAME=a=b c"};
+    settings.folder = "/tmp";
+    settings.memory_bytes = 64 << 20;
+    settings.cpu_milli = 500;
+    settings.shm_bytes = 32 << 20;
+    settings.read_only_root = true;
+    settings.open_input = true;
+    settings.mounts = {{.source = "", .target = "/muster"},
+                       {.source = "muster-client-test-gpu", .target = "/shared", .read_only = true},
+                       {.kind = DockerMount::Kind::kTmpfs, .source = "", .target = "/tmp"}};
+    settings.extra_hosts = {{"friend", "10.1.2.3"}};
+    RecordedStream recorded;
+    const std::string id = create(settings);
+    EXPECT_TRUE(attach(id, recorded));
     EXPECT_TRUE(start(id));
-    heard.stream->write("input");
-    heard.stream->close_input();
-    EXPECT_TRUE(loop_.run_until([&] { return heard.ended; }));
+    recorded.stream->write("input");
+    recorded.stream->close_input();
+    EXPECT_TRUE(loop_.run_until([&] { return recorded.ended; }));
     const auto state = state_at_end(id);
     EXPECT_TRUE(state && state->labels.contains(kLabel));
-    return std::pair(state ? state->exit_code : -1, heard.output);
+    return std::pair(state ? state->exit_code : -1, recorded.output);
   };
 
   EXPECT_EQ(run_as("variable", {"/program", "show", "FAKE_GPU"}).second, "0");

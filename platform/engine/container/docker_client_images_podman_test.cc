@@ -69,14 +69,14 @@ TEST_F(DockerClientPodman, AnImageIsPulledWithCredentialsAndNotWithout) {
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::kNotFound) << missing.error().to_string();
 
-  std::vector<PullProgress> told;
+  std::vector<PullProgress> reported;
   const auto pulled = done([&](auto then) {
     pull = client_.pull(
         image, {.server = server, .username = user, .password = password},
-        [&](const PullProgress& progress) { told.push_back(progress); }, then);
+        [&](const PullProgress& progress) { reported.push_back(progress); }, then);
   });
   ASSERT_TRUE(pulled) << pulled.error().to_string();
-  EXPECT_FALSE(told.empty());
+  EXPECT_FALSE(reported.empty());
   EXPECT_TRUE(
       loop_.answer<DockerImage>([&](auto then) { client_.inspect_image(image, std::move(then)); }));
 }

@@ -31,19 +31,19 @@ TEST_F(DockerClientPodman, InfoDescribesTheEngineAndItsHost) {
 }
 
 TEST_F(DockerClientPodman, AContainerRunsAndAllOfItsOutputIsReceived) {
-  Heard heard;
+  RecordedStream recorded;
   const std::string id = create(config("whole", {"/program", "print", "to out\n", "to err\n"}));
-  ASSERT_TRUE(attach(id, heard));
+  ASSERT_TRUE(attach(id, recorded));
   const auto before = inspect(id);
   ASSERT_TRUE(before) << before.error().to_string();
   EXPECT_EQ(before->state, "created");
   EXPECT_FALSE(before->finished);
 
   ASSERT_TRUE(start(id));
-  ASSERT_TRUE(loop_.run_until([&] { return heard.ended; }));
+  ASSERT_TRUE(loop_.run_until([&] { return recorded.ended; }));
 
-  EXPECT_EQ(heard.output, "to out\n");
-  EXPECT_EQ(heard.error, "to err\n");
+  EXPECT_EQ(recorded.output, "to out\n");
+  EXPECT_EQ(recorded.error, "to err\n");
   const auto after = state_at_end(id);
   ASSERT_TRUE(after) << after.error().to_string();
   EXPECT_EQ(after->id, id);
@@ -55,77 +55,77 @@ TEST_F(DockerClientPodman, AContainerRunsAndAllOfItsOutputIsReceived) {
 }
 
 TEST_F(DockerClientPodman, TwentyMegabytesArriveUnchanged) {
-  ContainerConfig wanted = config("cat", {"/program", "cat"});
-  wanted.open_input = true;
-  Heard heard;
-  const std::string id = create(wanted);
-  ASSERT_TRUE(attach(id, heard));
+  ContainerConfig settings = config("cat", {"/program", "cat"});
+  settings.open_input = true;
+  RecordedStream recorded;
+  const std::string id = create(settings);
+  ASSERT_TRUE(attach(id, recorded));
   ASSERT_TRUE(start(id));
   const std::string bytes = bytes_of(20 << 20);
 
-  heard.stream->write(bytes);
-  heard.stream->close_input();
+  recorded.stream->write(bytes);
+  recorded.stream->close_input();
 
-  ASSERT_TRUE(loop_.run_until([&] { return heard.ended; }));
-  EXPECT_TRUE(heard.output == bytes) << heard.output.size() << " bytes came back";
-  EXPECT_EQ(heard.stream->waiting(), 0U);
+  ASSERT_TRUE(loop_.run_until([&] { return recorded.ended; }));
+  EXPECT_TRUE(recorded.output == bytes) << recorded.output.size() << " bytes came back";
+  EXPECT_EQ(recorded.stream->waiting(), 0U);
 }
 
 TEST_F(DockerClientPodman, OutputWaitsForASlowReader) {
-  ContainerConfig wanted = config("pause", {"/program", "cat"});
-  wanted.open_input = true;
-  Heard heard;
-  const std::string id = create(wanted);
-  ASSERT_TRUE(attach(id, heard));
+  ContainerConfig settings = config("pause", {"/program", "cat"});
+  settings.open_input = true;
+  RecordedStream recorded;
+  const std::string id = create(settings);
+  ASSERT_TRUE(attach(id, recorded));
   ASSERT_TRUE(start(id));
-  heard.stream->write("first");
-  ASSERT_TRUE(loop_.run_until([&] { return heard.output == "first"; }));
+  recorded.stream->write("first");
+  ASSERT_TRUE(loop_.run_until([&] { return recorded.output == "first"; }));
 
-  heard.stream->pause(true);
+  recorded.stream->pause(true);
   const std::string bytes = bytes_of(16 << 20);
-  heard.stream->write(bytes);
-  heard.stream->close_input();
+  recorded.stream->write(bytes);
+  recorded.stream->close_input();
   ASSERT_TRUE(inspect(id));  // lets the loop run
-  EXPECT_EQ(heard.output, "first");
-  EXPECT_GT(heard.stream->waiting(), 0U);
+  EXPECT_EQ(recorded.output, "first");
+  EXPECT_GT(recorded.stream->waiting(), 0U);
 
-  heard.stream->pause(false);
-  ASSERT_TRUE(loop_.run_until([&] { return heard.ended; }));
-  EXPECT_EQ(heard.output.size(), bytes.size() + 5);
+  recorded.stream->pause(false);
+  ASSERT_TRUE(loop_.run_until([&] { return recorded.ended; }));
+  EXPECT_EQ(recorded.output.size(), bytes.size() + 5);
 }
 
 TEST_F(DockerClientPodman, AttachingToAnEndedContainerFails) {
-  const ContainerConfig wanted = config("ended", {"/program", "exit", "3"});
-  run(wanted);
-  Heard heard;
+  const ContainerConfig settings = config("ended", {"/program", "exit", "3"});
+  run(settings);
+  RecordedStream recorded;
 
-  const auto attached = attach(wanted.name, heard);
+  const auto attached = attach(settings.name, recorded);
 
   ASSERT_FALSE(attached);
   EXPECT_EQ(attached.error().code, ErrorCode::kConflict);
-  const auto state = inspect(wanted.name);
+  const auto state = inspect(settings.name);
   ASSERT_TRUE(state);
   EXPECT_EQ(state->state, "exited");
   EXPECT_EQ(state->exit_code, 3);
 }
 
 TEST_F(DockerClientPodman, ANameCanBeUsedOnce) {
-  const ContainerConfig wanted = config("twice", {"/program", "wait"});
-  create(wanted);
+  const ContainerConfig settings = config("twice", {"/program", "wait"});
+  create(settings);
 
   const auto again =
-      loop_.answer<std::string>([&](auto then) { client_.create(wanted, std::move(then)); });
+      loop_.answer<std::string>([&](auto then) { client_.create(settings, std::move(then)); });
 
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, ErrorCode::kConflict) << again.error().to_string();
 }
 
 TEST_F(DockerClientPodman, CreatingAContainerOfAMissingImageFails) {
-  ContainerConfig wanted = config("no-image", {"/program"});
-  wanted.image = "nowhere/nothing:1";
+  ContainerConfig settings = config("no-image", {"/program"});
+  settings.image = "nowhere/nothing:1";
 
   const auto made =
-      loop_.answer<std::string>([&](auto then) { client_.create(wanted, std::move(then)); });
+      loop_.answer<std::string>([&](auto then) { client_.create(settings, std::move(then)); });
 
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, ErrorCode::kNotFound) << made.error().to_string();
@@ -147,11 +147,11 @@ TEST_F(DockerClientPodman, StartingARunningContainerSucceeds) {
 
 TEST_F(DockerClientPodman, SignalsReachOnlyRunningContainers) {
   const std::string id = start_waiting("signal");
-  Heard heard;
-  ASSERT_TRUE(attach(id, heard));
+  RecordedStream recorded;
+  ASSERT_TRUE(attach(id, recorded));
 
   EXPECT_TRUE(done([&](auto then) { client_.kill(id, "TERM", then); }));
-  ASSERT_TRUE(loop_.run_until([&] { return heard.ended; }));
+  ASSERT_TRUE(loop_.run_until([&] { return recorded.ended; }));
   const auto state = state_at_end(id);
   ASSERT_TRUE(state);
   EXPECT_EQ(state->exit_code, 15);
@@ -193,13 +193,13 @@ TEST_F(DockerClientPodman, ContainersAreFoundByTheirLabels) {
 }
 
 TEST_F(DockerClientPodman, EventsArriveAsTheyHappen) {
-  std::vector<DockerEvent> heard;
+  std::vector<DockerEvent> events;
   std::optional<base::Error> broken;
   bool open = false;
-  auto events = client_.events(
+  auto subscription = client_.events(
       kFilter,
       [&](const DockerEvent& event) {
-        heard.push_back(event);
+        events.push_back(event);
         loop_.look();
       },
       [&](base::Error error) {
@@ -213,27 +213,27 @@ TEST_F(DockerClientPodman, EventsArriveAsTheyHappen) {
   ASSERT_TRUE(loop_.run_until([&] { return open || broken; }));
   ASSERT_FALSE(broken) << broken->to_string();
 
-  const ContainerConfig wanted = config("event", {"/program", "exit", "7"});
-  const std::string id = create(wanted);
+  const ContainerConfig settings = config("event", {"/program", "exit", "7"});
+  const std::string id = create(settings);
   ASSERT_TRUE(start(id));
   // Events of the current second include those of earlier tests.
   const auto is_end = [&](const DockerEvent& event) {
     return event.action == "die" && event.id == id;
   };
   ASSERT_TRUE(loop_.run_until([&] {
-    return std::any_of(heard.begin(), heard.end(), is_end) || broken.has_value();
-  })) << "heard: "
-      << actions_of(heard);
+    return std::any_of(events.begin(), events.end(), is_end) || broken.has_value();
+  })) << "events: "
+      << actions_of(events);
 
-  const auto end = std::find_if(heard.begin(), heard.end(), is_end);
-  ASSERT_NE(end, heard.end());
+  const auto end = std::find_if(events.begin(), events.end(), is_end);
+  ASSERT_NE(end, events.end());
   EXPECT_EQ(end->attributes.at("exitCode"), "7");
   EXPECT_EQ(end->attributes.at(kLabel), "1");
   EXPECT_TRUE(remove(id));
   const auto is_gone = [&](const DockerEvent& event) {
     return event.action == "destroy" && event.id == id;
   };
-  EXPECT_TRUE(loop_.run_until([&] { return std::any_of(heard.begin(), heard.end(), is_gone); }));
+  EXPECT_TRUE(loop_.run_until([&] { return std::any_of(events.begin(), events.end(), is_gone); }));
   EXPECT_FALSE(broken);
 }
 

@@ -39,9 +39,9 @@ class DockerClientTest : public testing::Test {
       held = client.pull("host:5000/team/image:1", access, {}, std::move(then));
     });
   }
-  Result<std::unique_ptr<DockerStream>> start_exec(DockerClient& client, Heard& heard) {
+  Result<std::unique_ptr<DockerStream>> start_exec(DockerClient& client, RecordedStream& recorded) {
     return loop_.answer<std::unique_ptr<DockerStream>>([&](auto then) {
-      client.start_exec("e1", false, listen_by(loop_, heard), std::move(then));
+      client.start_exec("e1", false, listen_by(loop_, recorded), std::move(then));
     });
   }
 
@@ -54,26 +54,26 @@ class DockerClientTest : public testing::Test {
 // --- versions ---
 
 TEST_F(DockerClientTest, UsesTheHighestVersionThatBothSupport) {
-  for (const auto& [theirs, spoken] : std::vector<std::pair<std::string, std::string>>{
+  for (const auto& [theirs, version] : std::vector<std::pair<std::string, std::string>>{
            {"1.40", "1.40"}, {"1.41", "1.41"}, {"1.99", "1.51"}}) {
     FakeDaemon daemon(
-        {{"GET /_ping", FakeDaemon::says(answer(200, "OK", "api-version: " + theirs + "\r\n"))}});
+        {{"GET /_ping", FakeDaemon::sends(answer(200, "OK", "api-version: " + theirs + "\r\n"))}});
     CLIENT_OF(daemon);
 
     const auto found = info(client);
 
     ASSERT_TRUE(found) << found.error().to_string();
-    EXPECT_EQ(found->api_version, spoken);
+    EXPECT_EQ(found->api_version, version);
     EXPECT_FALSE(found->is_podman);
     EXPECT_EQ(found->cpus, 4);
-    EXPECT_TRUE(daemon.last_head().starts_with("GET /v" + spoken + "/info HTTP/1.1\r\n"))
+    EXPECT_TRUE(daemon.last_head().starts_with("GET /v" + version + "/info HTTP/1.1\r\n"))
         << daemon.last_head();
   }
 }
 
 TEST_F(DockerClientTest, RecognisesPodmanByItsAnswer) {
   FakeDaemon daemon(
-      {{"GET /_ping", FakeDaemon::says(answer(
+      {{"GET /_ping", FakeDaemon::sends(answer(
                           200, "OK", "Api-Version: 1.41\r\nLibpod-Api-Version: 4.3.1\r\n"))}});
   CLIENT_OF(daemon);
   const auto found = info(client);
@@ -82,7 +82,8 @@ TEST_F(DockerClientTest, RecognisesPodmanByItsAnswer) {
 }
 
 TEST_F(DockerClientTest, RefusesAnEngineThatIsTooOld) {
-  FakeDaemon daemon({{"GET /_ping", FakeDaemon::says(answer(200, "OK", "api-version: 1.38\r\n"))}});
+  FakeDaemon daemon(
+      {{"GET /_ping", FakeDaemon::sends(answer(200, "OK", "api-version: 1.38\r\n"))}});
   CLIENT_OF(daemon);
 
   const auto found = info(client);
@@ -96,7 +97,7 @@ TEST_F(DockerClientTest, RefusesAnEngineThatIsTooOld) {
 }
 
 TEST_F(DockerClientTest, RefusesAnotherProgram) {
-  FakeDaemon daemon({{"GET /_ping", FakeDaemon::says(answer(200, "<html>hello</html>"))}});
+  FakeDaemon daemon({{"GET /_ping", FakeDaemon::sends(answer(200, "<html>hello</html>"))}});
   CLIENT_OF(daemon);
   const auto found = info(client);
   ASSERT_FALSE(found);
@@ -108,7 +109,7 @@ TEST_F(DockerClientTest, RefusesAnotherProgram) {
 TEST_F(DockerClientTest, RequestsTheVersionOnceUntilInfo) {
   FakeDaemon daemon(
       {{"GET /containers/x/json",
-        FakeDaemon::says(answer(200, R"({"Id":"x","State":{"Status":"running"}})"))}});
+        FakeDaemon::sends(answer(200, R"({"Id":"x","State":{"Status":"running"}})"))}});
   CLIENT_OF(daemon);
   int answered = 0;
   for (int i = 0; i < 5; ++i) {
@@ -138,8 +139,8 @@ TEST_F(DockerClientTest, EveryCallFailsIfTheEngineCannotBeReached) {
   ASSERT_FALSE(state);
   EXPECT_EQ(state.error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(state.error().what, what);
-  Heard heard;
-  const auto stream = start_exec(client, heard);
+  RecordedStream recorded;
+  const auto stream = start_exec(client, recorded);
   ASSERT_FALSE(stream);
   EXPECT_EQ(stream.error().what, what);
   std::optional<Error> broken;
@@ -192,19 +193,19 @@ TEST_F(DockerClientTest, GivesUpAnEngineThatHangsLater) {
   const auto state = inspect(client);
   ASSERT_FALSE(state);
   EXPECT_EQ(state.error().what, name_of(daemon) + " does not answer within 500 ms");
-  Heard heard;
-  const auto stream = start_exec(client, heard);
+  RecordedStream recorded;
+  const auto stream = start_exec(client, recorded);
   ASSERT_FALSE(stream);
   EXPECT_EQ(stream.error().code, ErrorCode::kUnavailable);
 }
 
 TEST_F(DockerClientTest, NamesTheEngineWhoseAnswerIsInvalid) {
-  for (const std::string& said : {answer(200, "<html>"), answer(200, ""), answer(200, "{}"),
-                                  answer(200, "{\"Id\":{}}"), std::string("garbage\r\n\r\n")}) {
-    FakeDaemon daemon({{"GET /containers/x/json", FakeDaemon::says(said)}});
+  for (const std::string& bytes : {answer(200, "<html>"), answer(200, ""), answer(200, "{}"),
+                                   answer(200, "{\"Id\":{}}"), std::string("garbage\r\n\r\n")}) {
+    FakeDaemon daemon({{"GET /containers/x/json", FakeDaemon::sends(bytes)}});
     CLIENT_OF(daemon);
     const auto state = inspect(client);
-    ASSERT_FALSE(state) << said;
+    ASSERT_FALSE(state) << bytes;
     EXPECT_EQ(state.error().code, ErrorCode::kInternal) << state.error().what;
     EXPECT_NE(state.error().what.find(name_of(daemon)), std::string::npos) << state.error().what;
   }
@@ -212,7 +213,7 @@ TEST_F(DockerClientTest, NamesTheEngineWhoseAnswerIsInvalid) {
 
 TEST_F(DockerClientTest, ARefusalQuotesTheEngine) {
   FakeDaemon daemon(
-      {{"GET /containers/x/json", FakeDaemon::says(answer(403, R"({"message":"not for you"})"))}});
+      {{"GET /containers/x/json", FakeDaemon::sends(answer(403, R"({"message":"not for you"})"))}});
   CLIENT_OF(daemon);
   const auto state = inspect(client);
   ASSERT_FALSE(state);
@@ -238,7 +239,7 @@ std::string pull_answer(const std::string& lines) {
 
 TEST_F(DockerClientTest, APullThatReportsAnErrorFails) {
   FakeDaemon daemon({{"POST /images/create",
-                      FakeDaemon::says_and_leaves(pull_answer(
+                      FakeDaemon::sends_and_closes(pull_answer(
                           "{\"status\":\"Pulling fs layer\",\"id\":\"a\"}\r\n"
                           "{\"errorDetail\":{\"message\":\"write: no space left on device\"},"
                           "\"error\":\"write: no space left on device\"}\r\n"))}});
@@ -259,7 +260,7 @@ TEST_F(DockerClientTest, APullThatReportsAnErrorFails) {
 
 TEST_F(DockerClientTest, APullWithoutErrorsSucceeds) {
   FakeDaemon daemon({{"POST /images/create",
-                      FakeDaemon::says_and_leaves(pull_answer("{\"status\":\"Downloaded\"}"))}});
+                      FakeDaemon::sends_and_closes(pull_answer("{\"status\":\"Downloaded\"}"))}});
   CLIENT_OF(daemon);
   const auto pulled = pull(client);
   EXPECT_TRUE(pulled) << pulled.error().to_string();
@@ -267,7 +268,7 @@ TEST_F(DockerClientTest, APullWithoutErrorsSucceeds) {
 
 TEST_F(DockerClientTest, APullThatStopsFails) {
   FakeDaemon silent(
-      {{"POST /images/create", FakeDaemon::says(pull_answer("{\"status\":\"Waiting\"}\n"))}});
+      {{"POST /images/create", FakeDaemon::sends(pull_answer("{\"status\":\"Waiting\"}\n"))}});
   {
     CLIENT_OF(silent, .silence = kSoon);
     const auto pulled = pull(client);
@@ -276,7 +277,7 @@ TEST_F(DockerClientTest, APullThatStopsFails) {
   }
   FakeDaemon broken(
       {{"POST /images/create",
-        FakeDaemon::says_and_leaves(
+        FakeDaemon::sends_and_closes(
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{}\n{}\r\n")}});
   CLIENT_OF(broken);
   const auto pulled = pull(client);
@@ -285,7 +286,7 @@ TEST_F(DockerClientTest, APullThatStopsFails) {
 }
 
 TEST_F(DockerClientTest, APullWithAnInvalidAnswerFails) {
-  FakeDaemon daemon({{"POST /images/create", FakeDaemon::says(pull_answer("<html>\n"))}});
+  FakeDaemon daemon({{"POST /images/create", FakeDaemon::sends(pull_answer("<html>\n"))}});
   CLIENT_OF(daemon);
   const auto pulled = pull(client);
   ASSERT_FALSE(pulled);
@@ -294,7 +295,7 @@ TEST_F(DockerClientTest, APullWithAnInvalidAnswerFails) {
 
 TEST_F(DockerClientTest, CredentialsAreOnlyInOneHeader) {
   FakeDaemon daemon(
-      {{"POST /images/create", FakeDaemon::says(answer(500, R"({"message":"unauthorized"})"))}});
+      {{"POST /images/create", FakeDaemon::sends(answer(500, R"({"message":"unauthorized"})"))}});
   CLIENT_OF(daemon);
 
   const auto pulled =
@@ -315,15 +316,15 @@ TEST_F(DockerClientTest, CredentialsAreOnlyInOneHeader) {
 TEST_F(DockerClientTest, AStreamWithoutFramesEnds) {
   FakeDaemon daemon(
       {{"POST /exec/e1/start",
-        FakeDaemon::says(std::string("HTTP/1.1 101 UPGRADED\r\n\r\n\1\0\0\0\0\0\0\2ok", 35) +
-                         "this is no frame")}});
+        FakeDaemon::sends(std::string("HTTP/1.1 101 UPGRADED\r\n\r\n\1\0\0\0\0\0\0\2ok", 35) +
+                          "this is no frame")}});
   CLIENT_OF(daemon);
-  Heard heard;
-  const auto stream = start_exec(client, heard);
+  RecordedStream recorded;
+  const auto stream = start_exec(client, recorded);
   ASSERT_TRUE(stream) << stream.error().to_string();
 
-  EXPECT_TRUE(loop_.run_until([&] { return heard.ended; }));
-  EXPECT_EQ(heard.output, "ok");
+  EXPECT_TRUE(loop_.run_until([&] { return recorded.ended; }));
+  EXPECT_EQ(recorded.output, "ok");
 }
 
 TEST_F(DockerClientTest, AStreamOutlivesItsClient) {
@@ -333,25 +334,25 @@ TEST_F(DockerClientTest, AStreamOutlivesItsClient) {
                         const std::string input = connection.read_to_the_end();
                         connection.send(std::string("\1\0\0\0\0\0\0\3", 8) + input);
                       }}});
-  Heard heard;
+  RecordedStream recorded;
   std::unique_ptr<DockerStream> stream;
   {
     CLIENT_OF(daemon);
-    auto started = start_exec(client, heard);
+    auto started = start_exec(client, recorded);
     ASSERT_TRUE(started) << started.error().to_string();
     stream = *std::move(started);
   }
   stream->write("abc");
   stream->close_input();
-  EXPECT_TRUE(loop_.run_until([&] { return heard.ended; }));
-  EXPECT_EQ(heard.output, "abc");
+  EXPECT_TRUE(loop_.run_until([&] { return recorded.ended; }));
+  EXPECT_EQ(recorded.output, "abc");
 }
 
 TEST_F(DockerClientTest, AnOutputHandlerMayDropItsStream) {
   FakeDaemon daemon(
-      {{"POST /exec/e1/start", FakeDaemon::says(std::string("HTTP/1.1 101 UPGRADED\r\n\r\n"
-                                                            "\1\0\0\0\0\0\0\1a\1\0\0\0\0\0\0\1b",
-                                                            43))}});
+      {{"POST /exec/e1/start", FakeDaemon::sends(std::string("HTTP/1.1 101 UPGRADED\r\n\r\n"
+                                                             "\1\0\0\0\0\0\0\1a\1\0\0\0\0\0\0\1b",
+                                                             43))}});
   CLIENT_OF(daemon);
   std::unique_ptr<DockerStream> stream;
   std::string output;
@@ -374,33 +375,33 @@ TEST_F(DockerClientTest, AnOutputHandlerMayDropItsStream) {
 TEST_F(DockerClientTest, EventsBeginAtTheEnginesTimeAndEndWithTheConnection) {
   FakeDaemon daemon(
       {{"GET /_ping",
-        FakeDaemon::says(
+        FakeDaemon::sends(
             answer(200, "OK", "api-version: 1.41\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"))},
        {"GET /events",
-        FakeDaemon::says_and_leaves("HTTP/1.1 200 OK\r\n\r\n"
-                                    "{\"Action\":\"start\",\"Actor\":{\"ID\":\"a\"}}\n"
-                                    "{\"Action\":\"die\",\"Actor\":{\"ID\":\"a\"}}\n")}});
+        FakeDaemon::sends_and_closes("HTTP/1.1 200 OK\r\n\r\n"
+                                     "{\"Action\":\"start\",\"Actor\":{\"ID\":\"a\"}}\n"
+                                     "{\"Action\":\"die\",\"Actor\":{\"ID\":\"a\"}}\n")}});
   CLIENT_OF(daemon);
-  std::string told;
+  std::string actions;
   std::optional<Error> broken;
 
   const auto events = client.events(
-      {"l=1"}, [&](const DockerEvent& event) { told += event.action + " "; },
+      {"l=1"}, [&](const DockerEvent& event) { actions += event.action + " "; },
       [&](Error error) {
         broken = std::move(error);
         loop_.look();
       },
-      [&] { told += "open "; });
+      [&] { actions += "open "; });
 
   ASSERT_TRUE(loop_.run_until([&] { return broken.has_value(); }));
-  EXPECT_EQ(told, "open start die ");
+  EXPECT_EQ(actions, "open start die ");
   EXPECT_EQ(broken->code, ErrorCode::kUnavailable);
   EXPECT_EQ(broken->what, name_of(daemon) + " has ended the stream of events");
   EXPECT_NE(daemon.last_head().find("&since=784111777 "), std::string::npos) << daemon.last_head();
 }
 
 TEST_F(DockerClientTest, InvalidEventsEndTheStream) {
-  FakeDaemon daemon({{"GET /events", FakeDaemon::says("HTTP/1.1 200 OK\r\n\r\nnonsense\n")}});
+  FakeDaemon daemon({{"GET /events", FakeDaemon::sends("HTTP/1.1 200 OK\r\n\r\nnonsense\n")}});
   CLIENT_OF(daemon);
   std::optional<Error> broken;
   const auto events = client.events(
@@ -414,23 +415,23 @@ TEST_F(DockerClientTest, InvalidEventsEndTheStream) {
 }
 
 TEST_F(DockerClientTest, ADroppedHandleEndsItsCallbacks) {
-  FakeDaemon daemon({{"GET /events", FakeDaemon::says("HTTP/1.1 200 OK\r\n\r\n"
-                                                      "{\"Action\":\"one\"}\n"
-                                                      "{\"Action\":\"two\"}\n")},
+  FakeDaemon daemon({{"GET /events", FakeDaemon::sends("HTTP/1.1 200 OK\r\n\r\n"
+                                                       "{\"Action\":\"one\"}\n"
+                                                       "{\"Action\":\"two\"}\n")},
                      {"POST /images/create",
-                      FakeDaemon::says(pull_answer("{\"status\":\"1\"}\n{\"status\":\"2\"}\n"))}});
+                      FakeDaemon::sends(pull_answer("{\"status\":\"1\"}\n{\"status\":\"2\"}\n"))}});
   CLIENT_OF(daemon);
-  std::string told;
+  std::string actions;
   std::shared_ptr<void> held = client.events(
       {},
       [&](const DockerEvent& event) {
-        told += event.action;
+        actions += event.action;
         held.reset();
         loop_.look();
       },
       [](const Error&) { FAIL(); });
-  ASSERT_TRUE(loop_.run_until([&] { return !told.empty(); }));
-  EXPECT_EQ(told, "one");
+  ASSERT_TRUE(loop_.run_until([&] { return !actions.empty(); }));
+  EXPECT_EQ(actions, "one");
 
   std::string progress;
   held = client.pull(
@@ -449,7 +450,7 @@ TEST_F(DockerClientTest, ADroppedHandleEndsItsCallbacks) {
 
 TEST_F(DockerClientTest, AnAnswerMayEndTheClientAndItsOtherCalls) {
   FakeDaemon daemon({{"GET /containers/x/json",
-                      FakeDaemon::says(answer(200, R"({"Id":"x","State":{"Status":"running"}})"))},
+                      FakeDaemon::sends(answer(200, R"({"Id":"x","State":{"Status":"running"}})"))},
                      {"GET /containers/y/json", FakeDaemon::hangs()}});
   auto client = std::make_unique<DockerClient>(loop_.loop(), UnixEndpoint{daemon.socket()});
   client->inspect("y", [](const Result<ContainerState>&) { FAIL(); });
@@ -475,10 +476,10 @@ TEST_F(DockerClientTest, AWaitingCallMayEndTheClient) {
 
 TEST_F(DockerClientTest, WaitsForARemovalInProgress) {
   FakeDaemon daemon({{"DELETE /containers/x",
-                      FakeDaemon::says(answer(
+                      FakeDaemon::sends(answer(
                           409, R"({"message":"removal of container x is already in progress"})"))},
                      {"POST /containers/x/wait",
-                      FakeDaemon::says(answer(404, R"({"message":"No such container: x"})"))}});
+                      FakeDaemon::sends(answer(404, R"({"message":"No such container: x"})"))}});
   CLIENT_OF(daemon);
   const auto removed = loop_.answer<void>([&](auto then) { client.remove("x", std::move(then)); });
   EXPECT_TRUE(removed) << removed.error().to_string();
@@ -487,7 +488,7 @@ TEST_F(DockerClientTest, WaitsForARemovalInProgress) {
 
 TEST_F(DockerClientTest, ARefusedUploadHasTheEnginesReason) {
   FakeDaemon daemon({{"PUT /containers/x/archive",
-                      FakeDaemon::says_and_leaves(
+                      FakeDaemon::sends_and_closes(
                           answer(500, R"({"message":"container rootfs is marked read-only"})"))}});
   CLIENT_OF(daemon);
   const auto put = loop_.answer<void>([&](auto then) {
@@ -501,8 +502,9 @@ TEST_F(DockerClientTest, ARefusedUploadHasTheEnginesReason) {
 }
 
 TEST_F(DockerClientTest, LeavesOutContainersWithoutTheLabels) {
-  FakeDaemon daemon({{"GET /containers/json",
-                      FakeDaemon::says(answer(200, R"([{"Id":"a","Labels":{"owner":"me","job":"1"}},
+  FakeDaemon daemon(
+      {{"GET /containers/json",
+        FakeDaemon::sends(answer(200, R"([{"Id":"a","Labels":{"owner":"me","job":"1"}},
                           {"Id":"b","Labels":{"owner":"you","job":"1"}},{"Id":"c"}])"))}});
   CLIENT_OF(daemon);
   const auto list = loop_.answer<std::vector<ContainerState>>(
@@ -515,9 +517,9 @@ TEST_F(DockerClientTest, LeavesOutContainersWithoutTheLabels) {
 TEST_F(DockerClientTest, RequestsGpusOfPodmanByItsOwnApi) {
   FakeDaemon daemon(
       {{"GET /_ping",
-        FakeDaemon::says(answer(200, "OK", "api-version: 1.41\r\nlibpod-api-version: 4.3.1\r\n"))},
-       {"POST /libpod/containers/create", FakeDaemon::says(answer(201, R"({"Id":"g"})"))},
-       {"POST /containers/create", FakeDaemon::says(answer(201, R"({"Id":"plain"})"))}});
+        FakeDaemon::sends(answer(200, "OK", "api-version: 1.41\r\nlibpod-api-version: 4.3.1\r\n"))},
+       {"POST /libpod/containers/create", FakeDaemon::sends(answer(201, R"({"Id":"g"})"))},
+       {"POST /containers/create", FakeDaemon::sends(answer(201, R"({"Id":"plain"})"))}});
   CLIENT_OF(daemon);
   ContainerConfig config{.name = "a", .image = "i"};
   const auto create = [&] {

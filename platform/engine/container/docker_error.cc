@@ -77,9 +77,9 @@ constexpr std::array kPullSigns{
 template <size_t Count>
 ErrorCode code_by(const std::array<Sign, Count>& signs, const std::string& text,
                   ErrorCode otherwise) {
-  const std::string said = base::lower_case(text);
+  const std::string lower = base::lower_case(text);
   const auto found = std::find_if(signs.begin(), signs.end(), [&](const Sign& sign) {
-    return said.find(sign.words) != std::string::npos;
+    return lower.find(sign.words) != std::string::npos;
   });
   return found == signs.end() ? otherwise : found->code;
 }
@@ -129,11 +129,11 @@ std::string advice_for_image(ErrorCode code) {
 Error error_of(int status, std::string_view body, const std::string& doing,
                const std::string& engine) {
   const EngineWords words = read_words(body);
-  const std::string said = words.message.empty()
-                               ? "it answers with status " + std::to_string(status)
-                               : sentence(words.message);
+  const std::string message = words.message.empty()
+                                  ? "it answers with status " + std::to_string(status)
+                                  : sentence(words.message);
   return {.code = code_by(kSigns, words.cause + " " + words.message, code_of(status)),
-          .what = doing + ": " + said + " (" + engine + ")"};
+          .what = doing + ": " + message + " (" + engine + ")"};
 }
 
 Error pull_error(const std::string& message, const std::string& image, const std::string& engine) {
@@ -150,10 +150,10 @@ constexpr const char* kBroughtByHand =
     "to copy an image from another machine, use podman push and pull, or podman save and load (the "
     "same with docker)";
 
-std::string advice_for_pull(const ImageRequest& wish, const Error& error) {
+std::string advice_for_pull(const ImageRequest& request, const Error& error) {
   switch (error.code) {
     case ErrorCode::kRefused:
-      if (!wish.username.empty()) {
+      if (!request.username.empty()) {
         return "check the name of the image, and that the secret contains the password of that "
                "user: muster secret list";
       }
@@ -174,19 +174,19 @@ std::string advice_for_pull(const ImageRequest& wish, const Error& error) {
 
 }  // namespace
 
-Error pull_fault(const ImageRequest& wish, Error error) {
-  error.advice = advice_for_pull(wish, error);
-  error.what = "node '" + wish.node + "': " + error.what;
+Error pull_fault(const ImageRequest& request, Error error) {
+  error.advice = advice_for_pull(request, error);
+  error.what = "node '" + request.node + "': " + error.what;
   if (error.code == ErrorCode::kRefused) {
-    error.what += wish.username.empty() ? "; without a login"
-                                        : "; user '" + wish.username + "' logged in there";
+    error.what += request.username.empty() ? "; without a login"
+                                           : "; user '" + request.username + "' logged in there";
   }
   return error;
 }
 
-Error image_is_missing(const ImageRequest& wish) {
+Error image_is_missing(const ImageRequest& request) {
   return {.code = ErrorCode::kNotFound,
-          .what = "node '" + wish.node + "' has no image '" + wish.image +
+          .what = "node '" + request.node + "' has no image '" + request.image +
                   "', and --image-pull-policy never forbids fetching it",
           .advice =
               "fetch it there (podman pull, or docker pull), or let Muster do it: "
@@ -199,18 +199,19 @@ bool is_local_name(const std::string& image) {
   return image.starts_with("localhost/");
 }
 
-Error local_image_is_missing(const ImageRequest& wish) {
+Error local_image_is_missing(const ImageRequest& request) {
   return {.code = ErrorCode::kNotFound,
-          .what = "node '" + wish.node + "' has no image '" + wish.image +
+          .what = "node '" + request.node + "' has no image '" + request.image +
                   "', and names that begin with localhost/ belong to no registry",
           .advice = "build it there, or copy it there with podman save and podman load",
           .faults = {}};
 }
 
-Error wrong_processor(const ImageRequest& wish, const std::string& image, const std::string& node) {
+Error wrong_processor(const ImageRequest& request, const std::string& image,
+                      const std::string& node) {
   return {.code = ErrorCode::kRefused,
-          .what = "image '" + wish.image + "' is for " + image + "; node '" + wish.node + "' is " +
-                  node,
+          .what = "image '" + request.image + "' is for " + image + "; node '" + request.node +
+                  "' is " + node,
           .advice = "build it for " + node + " (--platform linux/" + node +
                     "), or use an image for both processors",
           .faults = {}};

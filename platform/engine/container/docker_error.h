@@ -25,18 +25,18 @@ base::Error pull_error(const std::string& message, const std::string& image,
 // --- errors about the image of a job, with advice that names the node and the job's flags
 
 /// The error for a pull that failed with DockerClient's `error`; the code is kept.
-base::Error pull_fault(const ImageRequest& wish, base::Error error);
+base::Error pull_fault(const ImageRequest& request, base::Error error);
 
 /// kNotFound: the node does not have the image, and the job does not allow a pull.
-base::Error image_is_missing(const ImageRequest& wish);
+base::Error image_is_missing(const ImageRequest& request);
 
 /// Whether the name is that of an image that was built on a node, so that no registry has it.
 bool is_local_name(const std::string& image);
 /// kNotFound, for such a name.
-base::Error local_image_is_missing(const ImageRequest& wish);
+base::Error local_image_is_missing(const ImageRequest& request);
 
 /// kRefused. Processors have the names that images use: "amd64".
-base::Error wrong_processor(const ImageRequest& wish, const std::string& image,
+base::Error wrong_processor(const ImageRequest& request, const std::string& image,
                             const std::string& node);
 
 }  // namespace muster::engine

@@ -93,7 +93,7 @@ TEST(PullError, AdvisesByTheCauseOfTheFailure) {
 }  // namespace
 namespace {
 
-ImageRequest wish(const std::string& username = "") {
+ImageRequest image_request(const std::string& username = "") {
   return {.node = "gpu-1", .image = "reg.example.org/team/train:1", .username = username};
 }
 
@@ -108,7 +108,7 @@ TEST(PullFault, NamesTheNodeAndARemedy) {
   };
   for (const auto& [code, advice] : cases) {
     const Error fault =
-        pull_fault(wish(), {.code = code, .what = "it failed", .advice = "see to it"});
+        pull_fault(image_request(), {.code = code, .what = "it failed", .advice = "see to it"});
     EXPECT_EQ(fault.code, code);
     EXPECT_TRUE(fault.what.starts_with("node 'gpu-1': it failed")) << fault.what;
     EXPECT_NE(fault.advice.find(advice), std::string::npos) << fault.advice;
@@ -117,15 +117,16 @@ TEST(PullFault, NamesTheNodeAndARemedy) {
 
 TEST(PullFault, NamesTheUserThatTheRegistryRefused) {
   const Error refusal{.code = ErrorCode::kRefused, .what = "unauthorized"};
-  EXPECT_EQ(pull_fault(wish(), refusal).what, "node 'gpu-1': unauthorized; without a login");
+  EXPECT_EQ(pull_fault(image_request(), refusal).what,
+            "node 'gpu-1': unauthorized; without a login");
 
-  const Error ada = pull_fault(wish("ada"), refusal);
+  const Error ada = pull_fault(image_request("ada"), refusal);
   EXPECT_EQ(ada.what, "node 'gpu-1': unauthorized; user 'ada' logged in there");
   EXPECT_NE(ada.advice.find("the password of that user"), std::string::npos) << ada.advice;
 }
 
 TEST(ImageIsMissing, NamesThePullPolicy) {
-  const Error error = image_is_missing(wish());
+  const Error error = image_is_missing(image_request());
   EXPECT_EQ(error.code, ErrorCode::kNotFound);
   EXPECT_EQ(error.what,
             "node 'gpu-1' has no image 'reg.example.org/team/train:1', and --image-pull-policy "
@@ -136,7 +137,7 @@ TEST(LocalName, BelongsToNoRegistry) {
   EXPECT_TRUE(is_local_name("localhost/train:1"));
   EXPECT_FALSE(is_local_name("localhost:5000/train:1"));
   EXPECT_FALSE(is_local_name("train:1"));
-  ImageRequest local = wish();
+  ImageRequest local = image_request();
   local.image = "localhost/train:1";
   EXPECT_EQ(local_image_is_missing(local).what,
             "node 'gpu-1' has no image 'localhost/train:1', and names that begin with localhost/ "
@@ -144,7 +145,7 @@ TEST(LocalName, BelongsToNoRegistry) {
 }
 
 TEST(WrongProcessor, NamesBoth) {
-  EXPECT_EQ(wrong_processor(wish(), "arm64", "amd64").what,
+  EXPECT_EQ(wrong_processor(image_request(), "arm64", "amd64").what,
             "image 'reg.example.org/team/train:1' is for arm64; node 'gpu-1' is amd64");
 }
 

@@ -250,9 +250,9 @@ Result<PathFacts> read_path_facts(std::string_view base64) {
 
 EngineWords read_words(std::string_view body) {
   const auto words = read_json<EngineWords>(
-      body, "the engine's error", [](const json& said) -> Result<EngineWords> {
-        return EngineWords{.message = value_at<std::string>(said, "message"),
-                           .cause = value_at<std::string>(said, "cause")};
+      body, "the engine's error", [](const json& error) -> Result<EngineWords> {
+        return EngineWords{.message = value_at<std::string>(error, "message"),
+                           .cause = value_at<std::string>(error, "cause")};
       });
   if (words && !words->message.empty()) return *words;
   while (body.ends_with('\n') || body.ends_with('\r')) body.remove_suffix(1);

@@ -25,18 +25,18 @@ ContainerConfig config() {
   return {.name = "muster-j1-0-worker-0", .image = "team/image:1"};
 }
 
-json created(const ContainerConfig& wanted, const DockerInfo& engine = docker()) {
-  const auto body = create_body(wanted, engine);
+json created(const ContainerConfig& settings, const DockerInfo& engine = docker()) {
+  const auto body = create_body(settings, engine);
   EXPECT_TRUE(body) << body.error().to_string();
   return body ? json::parse(*body) : json();
 }
 
-json host_of(const ContainerConfig& wanted, const DockerInfo& engine = docker()) {
-  return created(wanted, engine).at("HostConfig");
+json host_of(const ContainerConfig& settings, const DockerInfo& engine = docker()) {
+  return created(settings, engine).at("HostConfig");
 }
 
-json libpod(const ContainerConfig& wanted, const DockerInfo& engine = podman()) {
-  const auto body = libpod_create_body(wanted, engine);
+json libpod(const ContainerConfig& settings, const DockerInfo& engine = podman()) {
+  const auto body = libpod_create_body(settings, engine);
   EXPECT_TRUE(body) << body.error().to_string();
   return body ? json::parse(*body) : json();
 }
@@ -49,26 +49,26 @@ TEST(CreateBody, IsStrictByDefault) {
 }
 
 TEST(CreateBody, HidesFilesInPodmanOnly) {
-  ContainerConfig wanted = config();
-  wanted.hidden = {"/proc/kallsyms", "/proc/modules"};
-  EXPECT_EQ(host_of(wanted).at("SecurityOpt"), json({"no-new-privileges"}));
-  EXPECT_EQ(host_of(wanted, podman()).at("SecurityOpt"),
+  ContainerConfig settings = config();
+  settings.hidden = {"/proc/kallsyms", "/proc/modules"};
+  EXPECT_EQ(host_of(settings).at("SecurityOpt"), json({"no-new-privileges"}));
+  EXPECT_EQ(host_of(settings, podman()).at("SecurityOpt"),
             json({"no-new-privileges", "mask=/proc/kallsyms:/proc/modules"}));
-  EXPECT_EQ(libpod(wanted).at("mask"), json({"/proc/kallsyms", "/proc/modules"}));
+  EXPECT_EQ(libpod(settings).at("mask"), json({"/proc/kallsyms", "/proc/modules"}));
 }
 
 TEST(CreateBody, ContainsTheProgram) {
-  ContainerConfig wanted = config();
-  wanted.hostname = "worker-0";
-  wanted.user = "1000:100";
-  wanted.folder = "/work";
-  wanted.entrypoint = {"/muster/bin/muster-shim", "--container"};
-  wanted.command = {"a b", ""};
-  wanted.environment = {"A=\"1\"", "EMPTY="};
-  wanted.labels = {{"org.muster.job", "j1"}};
-  wanted.open_input = true;
+  ContainerConfig settings = config();
+  settings.hostname = "worker-0";
+  settings.user = "1000:100";
+  settings.folder = "/work";
+  settings.entrypoint = {"/muster/bin/muster-shim", "--container"};
+  settings.command = {"a b", ""};
+  settings.environment = {"A=\"1\"", "EMPTY="};
+  settings.labels = {{"org.muster.job", "j1"}};
+  settings.open_input = true;
 
-  const json body = created(wanted);
+  const json body = created(settings);
 
   EXPECT_EQ(body.at("Image"), "team/image:1");
   EXPECT_EQ(body.at("Hostname"), "worker-0");
@@ -82,15 +82,15 @@ TEST(CreateBody, ContainsTheProgram) {
   EXPECT_EQ(body.at("StdinOnce"), true);
   EXPECT_EQ(body.at("Tty"), false);
   EXPECT_EQ(body.at("Healthcheck").at("Test"), json({"NONE"}));
-  EXPECT_FALSE(created(wanted, podman()).contains("Healthcheck"));
+  EXPECT_FALSE(created(settings, podman()).contains("Healthcheck"));
 }
 
 TEST(CreateBody, HidesGpusFromNvidiasRuntimeOnBothEngines) {
-  ContainerConfig wanted = config();
-  wanted.environment = {kNoGpus};
+  ContainerConfig settings = config();
+  settings.environment = {kNoGpus};
 
-  EXPECT_EQ(created(wanted).at("Env"), json({"NVIDIA_VISIBLE_DEVICES=void"}));
-  EXPECT_EQ(libpod(wanted).at("env"), json::parse(R"({"NVIDIA_VISIBLE_DEVICES":"void"})"));
+  EXPECT_EQ(created(settings).at("Env"), json({"NVIDIA_VISIBLE_DEVICES=void"}));
+  EXPECT_EQ(libpod(settings).at("env"), json::parse(R"({"NVIDIA_VISIBLE_DEVICES":"void"})"));
 }
 
 TEST(CreateBody, LeavesTheRestToTheImage) {
@@ -102,15 +102,15 @@ TEST(CreateBody, LeavesTheRestToTheImage) {
 }
 
 TEST(CreateBody, WritesEachKindOfMount) {
-  ContainerConfig wanted = config();
-  wanted.mounts = {
+  ContainerConfig settings = config();
+  settings.mounts = {
       {.source = "", .target = "/muster"},
       {.source = "data", .target = "/data", .read_only = true},
       {.kind = DockerMount::Kind::kBind, .source = "/srv", .target = "/srv"},
       {.kind = DockerMount::Kind::kTmpfs, .source = "", .target = "/tmp"},
       {.kind = DockerMount::Kind::kTmpfs, .source = "", .target = "/s", .tmpfs_bytes = 4096}};
 
-  const json body = created(wanted);
+  const json body = created(settings);
 
   EXPECT_EQ(body.at("Volumes"), json::parse(R"({"/muster":{}})"));
   const json& host = body.at("HostConfig");
@@ -122,118 +122,119 @@ TEST(CreateBody, WritesEachKindOfMount) {
 }
 
 TEST(CreateBody, WritesTheLimitsAndForbidsSwap) {
-  ContainerConfig wanted = config();
-  wanted.cpu_milli = 1500;
-  wanted.memory_bytes = int64_t{3} << 30U;
-  wanted.shm_bytes = 1 << 20;
+  ContainerConfig settings = config();
+  settings.cpu_milli = 1500;
+  settings.memory_bytes = int64_t{3} << 30U;
+  settings.shm_bytes = 1 << 20;
   DockerInfo engine = docker();
 
-  EXPECT_FALSE(host_of(wanted, engine).contains("MemorySwap"));
+  EXPECT_FALSE(host_of(settings, engine).contains("MemorySwap"));
   engine.limits_swap = true;
-  const json host = host_of(wanted, engine);
+  const json host = host_of(settings, engine);
 
   EXPECT_EQ(host.at("NanoCpus"), 1'500'000'000);
   EXPECT_EQ(host.at("Memory"), 3'221'225'472);
   EXPECT_EQ(host.at("MemorySwap"), 3'221'225'472);
   EXPECT_EQ(host.at("ShmSize"), 1 << 20);
   EXPECT_EQ(host.at("PidsLimit"), 32'768);
-  wanted.processes = 40;
-  EXPECT_EQ(host_of(wanted, engine).at("PidsLimit"), 40);
+  settings.processes = 40;
+  EXPECT_EQ(host_of(settings, engine).at("PidsLimit"), 40);
 }
 
 TEST(CreateBody, WritesAliasesForItsNetwork) {
-  ContainerConfig wanted = config();
-  wanted.network = "muster-j1-0";
-  wanted.aliases = {"worker-0"};
-  wanted.extra_hosts = {{"ps-0", "10.0.0.7"}, {"six", "fe80::1"}};
+  ContainerConfig settings = config();
+  settings.network = "muster-j1-0";
+  settings.aliases = {"worker-0"};
+  settings.extra_hosts = {{"ps-0", "10.0.0.7"}, {"six", "fe80::1"}};
 
-  json body = created(wanted);
+  json body = created(settings);
   EXPECT_EQ(body.at("HostConfig").at("NetworkMode"), "muster-j1-0");
   EXPECT_EQ(body.at("HostConfig").at("ExtraHosts"), json({"ps-0:10.0.0.7", "six:fe80::1"}));
   EXPECT_EQ(body.at("NetworkingConfig"),
             json::parse(R"({"EndpointsConfig":{"muster-j1-0":{"Aliases":["worker-0"]}}})"));
 
-  wanted.network = "host";
-  body = created(wanted);
+  settings.network = "host";
+  body = created(settings);
   EXPECT_EQ(body.at("HostConfig").at("NetworkMode"), "host");
   EXPECT_FALSE(body.contains("NetworkingConfig")) << "the host's network has no aliases";
 }
 
 TEST(CreateBody, RelaxesRestrictionsOnRequest) {
-  ContainerConfig wanted = config();
-  wanted.no_new_privileges = false;
-  wanted.drop_all_capabilities = false;
-  wanted.capabilities = {"SYS_PTRACE"};
-  const json open = host_of(wanted);
+  ContainerConfig settings = config();
+  settings.no_new_privileges = false;
+  settings.drop_all_capabilities = false;
+  settings.capabilities = {"SYS_PTRACE"};
+  const json open = host_of(settings);
   EXPECT_FALSE(open.contains("SecurityOpt"));
   EXPECT_FALSE(open.contains("CapDrop"));
   EXPECT_EQ(open.at("CapAdd"), json({"SYS_PTRACE"}));
   EXPECT_FALSE(open.contains("ReadonlyRootfs"));
 
-  wanted.read_only_root = true;
-  EXPECT_EQ(host_of(wanted).at("ReadonlyRootfs"), true);
+  settings.read_only_root = true;
+  EXPECT_EQ(host_of(settings).at("ReadonlyRootfs"), true);
 }
 
 TEST(CreateBody, RequestsGpusInTheFormOfTheEngine) {
-  ContainerConfig wanted = config();
-  wanted.gpus = {"0", "GPU-8f3"};
+  ContainerConfig settings = config();
+  settings.gpus = {"0", "GPU-8f3"};
   DockerInfo engine = docker();
   const json by_driver =
       json::parse(R"([{"Driver":"","DeviceIDs":["0","GPU-8f3"],"Capabilities":[["gpu"]]}])");
-  EXPECT_EQ(host_of(wanted, engine).at("DeviceRequests"), by_driver);
+  EXPECT_EQ(host_of(settings, engine).at("DeviceRequests"), by_driver);
 
   engine.has_cdi = true;
-  EXPECT_EQ(host_of(wanted, engine).at("DeviceRequests"), json::parse(R"([{"Driver":"cdi",
+  EXPECT_EQ(host_of(settings, engine).at("DeviceRequests"), json::parse(R"([{"Driver":"cdi",
       "DeviceIDs":["nvidia.com/gpu=0","nvidia.com/gpu=GPU-8f3"]}])"));
 
   engine.has_nvidia_runtime = true;
-  EXPECT_EQ(host_of(wanted, engine).at("DeviceRequests"), by_driver);
+  EXPECT_EQ(host_of(settings, engine).at("DeviceRequests"), by_driver);
 }
 
 TEST(CreateBody, NamesTextThatIsNotUtf8) {
-  ContainerConfig wanted = config();
-  wanted.environment = {"GOOD=1", "BAD=\xff", "WORSE=\xc3"};
+  ContainerConfig settings = config();
+  settings.environment = {"GOOD=1", "BAD=\xff", "WORSE=\xc3"};
 
-  for (const auto& body : {create_body(wanted, docker()), libpod_create_body(wanted, podman())}) {
+  for (const auto& body :
+       {create_body(settings, docker()), libpod_create_body(settings, podman())}) {
     ASSERT_FALSE(body);
     EXPECT_EQ(body.error().code, ErrorCode::kInvalid);
     ASSERT_EQ(body.error().faults.size(), 2U);
     EXPECT_EQ(body.error().faults[0].field, "BAD");
     EXPECT_EQ(body.error().faults[1].field, "WORSE");
   }
-  wanted.environment.clear();
-  wanted.command = {"\xff"};
-  EXPECT_FALSE(create_body(wanted, docker()));
+  settings.environment.clear();
+  settings.command = {"\xff"};
+  EXPECT_FALSE(create_body(settings, docker()));
 }
 
 TEST(LibpodCreateBody, WritesTheSameForPodman) {
-  ContainerConfig wanted = config();
-  wanted.hostname = "worker-0";
-  wanted.user = "1000";
-  wanted.folder = "/work";
-  wanted.entrypoint = {"/muster/bin/muster-shim"};
-  wanted.command = {"x"};
-  wanted.environment = {"A=b=c", "EMPTY=", "BARE"};
-  wanted.labels = {{"l", "1"}};
-  wanted.mounts = {
+  ContainerConfig settings = config();
+  settings.hostname = "worker-0";
+  settings.user = "1000";
+  settings.folder = "/work";
+  settings.entrypoint = {"/muster/bin/muster-shim"};
+  settings.command = {"x"};
+  settings.environment = {"A=b=c", "EMPTY=", "BARE"};
+  settings.labels = {{"l", "1"}};
+  settings.mounts = {
       {.source = "", .target = "/muster"},
       {.source = "data", .target = "/data", .read_only = true},
       {.kind = DockerMount::Kind::kBind, .source = "/srv", .target = "/in", .read_only = true},
       {.kind = DockerMount::Kind::kTmpfs, .source = "", .target = "/tmp", .tmpfs_bytes = 5}};
-  wanted.network = "net";
-  wanted.aliases = {"worker-0"};
-  wanted.extra_hosts = {{"ps-0", "10.0.0.7"}};
-  wanted.cpu_milli = 2500;
-  wanted.memory_bytes = 100;
-  wanted.shm_bytes = 7;
-  wanted.gpus = {"0", "vendor.com/device=all"};
-  wanted.read_only_root = true;
-  wanted.capabilities = {"CHOWN"};
-  wanted.open_input = true;
+  settings.network = "net";
+  settings.aliases = {"worker-0"};
+  settings.extra_hosts = {{"ps-0", "10.0.0.7"}};
+  settings.cpu_milli = 2500;
+  settings.memory_bytes = 100;
+  settings.shm_bytes = 7;
+  settings.gpus = {"0", "vendor.com/device=all"};
+  settings.read_only_root = true;
+  settings.capabilities = {"CHOWN"};
+  settings.open_input = true;
   DockerInfo engine = podman();
   engine.limits_swap = true;
 
-  EXPECT_EQ(libpod(wanted, engine), json::parse(R"({
+  EXPECT_EQ(libpod(settings, engine), json::parse(R"({
       "name":"muster-j1-0-worker-0","image":"team/image:1","hostname":"worker-0","user":"1000",
       "work_dir":"/work","entrypoint":["/muster/bin/muster-shim"],"command":["x"],
       "env":{"A":"b=c","EMPTY":"","BARE":""},"labels":{"l":"1"},"stdin":true,
@@ -256,10 +257,10 @@ TEST(LibpodCreateBody, WritesTheSameForPodman) {
 }
 
 TEST(LibpodCreateBody, HasNoAliasesOnTheHostsNetwork) {
-  ContainerConfig wanted = config();
-  wanted.network = "host";
-  wanted.aliases = {"worker-0"};
-  const json body = libpod(wanted);
+  ContainerConfig settings = config();
+  settings.network = "host";
+  settings.aliases = {"worker-0"};
+  const json body = libpod(settings);
   EXPECT_EQ(body.at("netns"), json::parse(R"({"nsmode":"host"})"));
   EXPECT_FALSE(body.contains("networks"));
 }
@@ -404,17 +405,17 @@ TEST(ReadNetworksAndVolumes, ReadNamesAndLabels) {
 }
 
 TEST(ReadEvent, IsTheSameForBothEngines) {
-  const auto docker_says = read_event(R"({"Type":"container","Action":"die","Actor":{"ID":"ab",
+  const auto docker_event = read_event(R"({"Type":"container","Action":"die","Actor":{"ID":"ab",
       "Attributes":{"exitCode":"3","org.muster.job":"j1"}},"time":1})");
-  ASSERT_TRUE(docker_says);
-  EXPECT_EQ(docker_says->action, "die");
-  EXPECT_EQ(docker_says->id, "ab");
-  EXPECT_EQ(docker_says->attributes.at("exitCode"), "3");
-  const auto podman_says = read_event(R"({"Action":"died","Actor":{"ID":"ab",
+  ASSERT_TRUE(docker_event);
+  EXPECT_EQ(docker_event->action, "die");
+  EXPECT_EQ(docker_event->id, "ab");
+  EXPECT_EQ(docker_event->attributes.at("exitCode"), "3");
+  const auto podman_event = read_event(R"({"Action":"died","Actor":{"ID":"ab",
       "Attributes":{"containerExitCode":"3"}}})");
-  ASSERT_TRUE(podman_says);
-  EXPECT_EQ(podman_says->action, "die");
-  EXPECT_EQ(podman_says->attributes.at("exitCode"), "3");
+  ASSERT_TRUE(podman_event);
+  EXPECT_EQ(podman_event->action, "die");
+  EXPECT_EQ(podman_event->attributes.at("exitCode"), "3");
   EXPECT_EQ(read_event(R"({"Action":"remove","Actor":null})")->action, "destroy");
 }
 
@@ -454,10 +455,10 @@ TEST(Answers, ThatAreInvalidAreErrors) {
 }
 
 TEST(ReadWords, AreTheMessageOrTheBodyItself) {
-  const EngineWords podman_says =
+  const EngineWords podman_error =
       read_words(R"({"cause":"no such container","message":"long story","response":404})");
-  EXPECT_EQ(podman_says.message, "long story");
-  EXPECT_EQ(podman_says.cause, "no such container");
+  EXPECT_EQ(podman_error.message, "long story");
+  EXPECT_EQ(podman_error.cause, "no such container");
   EXPECT_EQ(read_words("client version 1.10 is too old\r\n").message,
             "client version 1.10 is too old");
   EXPECT_EQ(read_words("").message, "");

@@ -39,8 +39,8 @@ std::string url_escaped(const std::string& text) {
 }
 
 bool has_labels(const std::map<std::string, std::string>& labels,
-                const std::vector<std::string>& wanted) {
-  return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& one) {
+                const std::vector<std::string>& required) {
+  return std::all_of(required.begin(), required.end(), [&](const std::string& one) {
     const size_t end = one.find('=');
     const auto found = labels.find(one.substr(0, end));
     return found != labels.end() &&
@@ -259,9 +259,9 @@ void DockerSession::meet(Then<DockerInfo> then) {
     DockerInfo known{.api_version = *std::move(version),
                      .is_podman = answer.headers.contains("libpod-api-version")};
     const std::string prefix = "/v" + known.api_version;
-    send_meeting("/info", prefix, [this, known](const http::Response& told) {
+    send_meeting("/info", prefix, [this, known](const http::Response& reply) {
       DockerInfo info = known;
-      const auto read = read_info(told.body, info);
+      const auto read = read_info(reply.body, info);
       read ? met(std::move(info)) : met(connection_.named(read.error()));
     });
   });

@@ -1,4 +1,4 @@
-// The requests below DockerClient: where the engine is, which version of the API it speaks, and the
+// The requests below DockerClient: where the engine is, which version of the API it uses, and the
 // calls that are pending.
 //
 // On the loop's thread. Only docker_*.cc include this header.
@@ -39,9 +39,9 @@ http::AsyncRequest request_for(DockerAsk& ask, const std::string& version);
 
 /// Encodes one segment of a path, or one value of a query.
 std::string url_escaped(const std::string& text);
-/// Whether `labels` contain all of `wanted`, "name" or "name=value". Engines' own filters differ.
+/// Whether `labels` contain all of `required`, "name" or "name=value". Engines' own filters differ.
 bool has_labels(const std::map<std::string, std::string>& labels,
-                const std::vector<std::string>& wanted);
+                const std::vector<std::string>& required);
 /// "'x'" for errors, always on one line.
 std::string quoted_name(const std::string& name);
 

@@ -173,10 +173,10 @@ void DockerClient::inspect_exec(const std::string& exec_id, Then<DockerExit> the
 namespace {
 
 /// A pending stream of events.
-struct Telling {
+struct PendingEvents {
   std::function<void(const DockerEvent&)> on_event;
   std::string engine;
-  std::function<bool()> is_wanted = {};  ///< false after a callback has dropped the call
+  std::function<bool()> is_active = {};  ///< false after a callback has dropped the call
   JsonLines lines = {};
   Result<void> understood = {};
 
@@ -190,21 +190,21 @@ struct Telling {
         return false;
       }
       on_event(*event);
-      return is_wanted();
+      return is_active();
     });
     understood = read ? put : read;
     return understood.ok();
   }
 };
 
-Error ended(const Telling& telling) {
-  if (!telling.understood) {
+Error ended(const PendingEvents& pending) {
+  if (!pending.understood) {
     return {.code = ErrorCode::kInternal,
-            .what = telling.engine +
-                    " sent an event that cannot be parsed: " + telling.understood.error().what};
+            .what = pending.engine +
+                    " sent an event that cannot be parsed: " + pending.understood.error().what};
   }
   return {.code = ErrorCode::kUnavailable,
-          .what = telling.engine + " has ended the stream of events"};
+          .what = pending.engine + " has ended the stream of events"};
 }
 
 /// The parameter "since", by the engine's clock, which may differ from ours. Podman answers before
@@ -222,21 +222,21 @@ std::shared_ptr<void> DockerClient::events(const std::vector<std::string>& label
                                            std::function<void(const DockerEvent&)> on_event,
                                            std::function<void(base::Error)> broken,
                                            std::function<void()> open) {
-  const auto telling = std::make_shared<Telling>(
-      Telling{.on_event = std::move(on_event), .engine = session_->connection().name()});
+  const auto pending = std::make_shared<PendingEvents>(
+      PendingEvents{.on_event = std::move(on_event), .engine = session_->connection().name()});
   const auto call = std::make_shared<uint64_t>();
-  const auto listen = [session = session_.get(), labels, telling, broken, open,
+  const auto listen = [session = session_.get(), labels, pending, broken, open,
                        call](const Result<http::Response>& pinged) {
     if (!pinged) return broken(pinged.error());
     *call = session->ask(
         {.path = "/events?filters=" + url_escaped(filters(labels, {"container"})) + since(*pinged),
          .doing = "events of containers cannot be received",
-         .on_piece = [telling](std::string_view bytes) { return telling->take(bytes); },
+         .on_piece = [pending](std::string_view bytes) { return pending->take(bytes); },
          .on_head = open},
-        DockerSession::Answered([telling, broken](const Result<http::Response>& answer) {
-          broken(answer ? ended(*telling) : answer.error());
+        DockerSession::Answered([pending, broken](const Result<http::Response>& answer) {
+          broken(answer ? ended(*pending) : answer.error());
         }));
-    telling->is_wanted = session->calls().watch(*call);
+    pending->is_active = session->calls().watch(*call);
   };
   *call = session_->ask({.path = "/_ping", .doing = "events of containers cannot be received"},
                         DockerSession::Answered(listen));

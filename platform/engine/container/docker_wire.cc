@@ -186,16 +186,16 @@ Result<void> PullStream::put_end() {
 
 Result<void> PullStream::take(std::string_view line) {
   return read_json<void>(
-      line, "the engine's progress report of the pull", [&](const json& told) -> Result<void> {
-        auto failure = value_at<std::string>(at(told, "errorDetail"), "message");
-        if (failure.empty()) failure = value_at<std::string>(told, "error");
+      line, "the engine's progress report of the pull", [&](const json& report) -> Result<void> {
+        auto failure = value_at<std::string>(at(report, "errorDetail"), "message");
+        if (failure.empty()) failure = value_at<std::string>(report, "error");
         if (!failure.empty()) {
           failure_ = std::move(failure);
           return {};
         }
-        auto status = value_at<std::string>(told, "status");
-        const auto id = value_at<std::string>(told, "id");
-        const json& detail = at(told, "progressDetail");
+        auto status = value_at<std::string>(report, "status");
+        const auto id = value_at<std::string>(report, "id");
+        const json& detail = at(report, "progressDetail");
         const bool is_layer = !id.empty();
         if (is_layer && status == "Downloading") {
           layers_[id] = {.done = value_at<int64_t>(detail, "current"),

@@ -190,7 +190,7 @@ TEST(JsonLines, RejectsAnEndlessLine) {
 }  // namespace
 namespace {
 
-struct Told {
+struct RecordedPull {
   std::vector<PullProgress> progress;
   PullStream stream{[this](const PullProgress& one) { progress.push_back(one); }};
 };
@@ -209,8 +209,8 @@ TEST(ParseImageName, SeparatesATagFromThePortOfARegistry) {
 }
 
 TEST(PullStream, AddsUpItsLayers) {
-  Told told;
-  ASSERT_TRUE(told.stream.put(
+  RecordedPull recorded;
+  ASSERT_TRUE(recorded.stream.put(
       "{\"status\":\"Pulling from team/image\",\"id\":\"latest\"}\r\n"
       "{\"status\":\"Pulling fs layer\",\"progressDetail\":{},\"id\":\"aa\"}\r\n"
       "{\"status\":\"Downloading\",\"progressDetail\":{\"current\":10,\"total\":100},\"id\":\"aa\"}"
@@ -219,27 +219,27 @@ TEST(PullStream, AddsUpItsLayers) {
       "{\"status\":\"Download complete\",\"progressDetail\":{},\"id\":\"aa\"}\n"
       "{\"status\":\"Extracting\",\"progressDetail\":{\"current\":1,\"total\":9},\"id\":\"aa\"}\n"
       "{\"status\":\"Digest: sha256:0\"}\n"));
-  ASSERT_TRUE(told.stream.put_end());
+  ASSERT_TRUE(recorded.stream.put_end());
 
-  ASSERT_EQ(told.progress.size(), 7U);
-  EXPECT_EQ(told.progress[1].all_bytes, 0);
-  EXPECT_EQ(told.progress[2].status, "Downloading");
-  EXPECT_EQ(told.progress[2].done_bytes, 10);
-  EXPECT_EQ(told.progress[3].done_bytes, 15);
-  EXPECT_EQ(told.progress[3].all_bytes, 150);
-  EXPECT_EQ(told.progress.back().done_bytes, 105);
-  EXPECT_EQ(told.progress.back().all_bytes, 150);
-  EXPECT_EQ(told.stream.failure(), "");
+  ASSERT_EQ(recorded.progress.size(), 7U);
+  EXPECT_EQ(recorded.progress[1].all_bytes, 0);
+  EXPECT_EQ(recorded.progress[2].status, "Downloading");
+  EXPECT_EQ(recorded.progress[2].done_bytes, 10);
+  EXPECT_EQ(recorded.progress[3].done_bytes, 15);
+  EXPECT_EQ(recorded.progress[3].all_bytes, 150);
+  EXPECT_EQ(recorded.progress.back().done_bytes, 105);
+  EXPECT_EQ(recorded.progress.back().all_bytes, 150);
+  EXPECT_EQ(recorded.stream.failure(), "");
 }
 
 TEST(PullStream, FindsAnErrorWithinASuccessfulAnswer) {
-  Told docker;
+  RecordedPull docker;
   ASSERT_TRUE(
       docker.stream.put("{\"status\":\"Pulling\"}\n{\"errorDetail\":{\"message\":\"no "
                         "space left on device\"},\"error\":\"short\"}\n"));
   EXPECT_EQ(docker.stream.failure(), "no space left on device");
 
-  Told old;
+  RecordedPull old;
   ASSERT_TRUE(old.stream.put("{\"error\":\"only this\"}"));
   ASSERT_TRUE(old.stream.put_end());
   EXPECT_EQ(old.stream.failure(), "only this");
@@ -249,10 +249,10 @@ TEST(PullStream, RejectsTextThatIsNotJson) {
   for (const char* text : {"<html>\n", "{\"status\":[1]}\n", "{\"status\":\"half\n",
                            "{\"progressDetail\":{\"current\":\"ten\"},\"status\":\"Downloading\","
                            "\"id\":\"a\"}\n"}) {
-    Told told;
-    EXPECT_FALSE(told.stream.put(text)) << text;
+    RecordedPull recorded;
+    EXPECT_FALSE(recorded.stream.put(text)) << text;
   }
-  Told half;
+  RecordedPull half;
   ASSERT_TRUE(half.stream.put("{\"status\":"));
   EXPECT_FALSE(half.stream.put_end());
 }

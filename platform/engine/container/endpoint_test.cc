@@ -33,11 +33,11 @@ TEST(ParseEndpoint, ReadsEveryForm) {
        SshEndpoint{"ada", "gpu-1", 2222, "/run/podman/podman.sock"}},
       {"ssh://ada@[fd00::1]/run/docker.sock", SshEndpoint{"ada", "fd00::1", 0, "/run/docker.sock"}},
   };
-  for (const auto& [text, wanted] : cases) {
+  for (const auto& [text, expected] : cases) {
     const auto endpoint = parse_endpoint(text, keys);
     ASSERT_TRUE(endpoint) << text << ": " << endpoint.error().to_string();
-    EXPECT_EQ(*endpoint, wanted) << text << " became " << to_string(*endpoint);
-    EXPECT_EQ(*parse_endpoint(to_string(*endpoint), keys), wanted) << to_string(*endpoint);
+    EXPECT_EQ(*endpoint, expected) << text << " became " << to_string(*endpoint);
+    EXPECT_EQ(*parse_endpoint(to_string(*endpoint), keys), expected) << to_string(*endpoint);
   }
 }
 
@@ -60,11 +60,11 @@ TEST(ParseEndpoint, RefusesAMalformedAddress) {
       {"ssh://-l@gpu-1", "contains no user"},
       {"ssh://gpu 1", "contains no host"},
   };
-  for (const auto& [text, says] : cases) {
+  for (const auto& [text, expected] : cases) {
     const auto endpoint = parse_endpoint(text, "/nowhere");
     ASSERT_FALSE(endpoint) << text;
     EXPECT_EQ(endpoint.error().code, base::ErrorCode::kInvalid) << text;
-    EXPECT_NE(endpoint.error().to_string().find(says), std::string::npos)
+    EXPECT_NE(endpoint.error().to_string().find(expected), std::string::npos)
         << text << "\n"
         << endpoint.error().to_string();
   }
@@ -148,11 +148,11 @@ TEST(FindEndpoint, ListsTheTriedSocketsAndTheRemedy) {
   ASSERT_FALSE(endpoint);
   EXPECT_EQ(endpoint.error().code, base::ErrorCode::kUnavailable);
   const std::string text = endpoint.error().to_string();
-  for (const char* says :
+  for (const char* expected :
        {"/run/user/1000/podman/podman.sock", "/run/user/1000/docker.sock",
         "/run/podman/podman.sock", "/run/docker.sock", "systemctl --user start podman.socket",
         "podman system service", "DOCKER_HOST"}) {
-    EXPECT_NE(text.find(says), std::string::npos) << says << "\nin\n" << text;
+    EXPECT_NE(text.find(expected), std::string::npos) << expected << "\nin\n" << text;
   }
 }
 

@@ -32,35 +32,35 @@ void GangNetworks::ensure(const GangId& gang, HeldHost& host, std::function<void
   create({.gang = gang, .host = &host, .created = std::move(created), .then = std::move(then)}, 0);
 }
 
-void GangNetworks::create(const Wish& wish, int tries) {
-  const std::string name = numbered_name(network_name(wish.gang), tries);
-  const auto answered = [this, wish, tries, name](Result<std::string> created) {
+void GangNetworks::create(const NetworkRequest& request, int tries) {
+  const std::string name = numbered_name(network_name(request.gang), tries);
+  const auto answered = [this, request, tries, name](Result<std::string> created) {
     if (created) {
-      names_[{wish.gang, wish.host}] = name;
-      wish.created();
-      return wish.then({});
+      names_[{request.gang, request.host}] = name;
+      request.created();
+      return request.then({});
     }
     const bool is_taken = created.error().code == ErrorCode::kConflict;
-    if (is_taken && tries == 0) return look_up(wish);
-    if (is_taken && tries + 1 < kMostNames) return create(wish, tries + 1);
-    wish.then(network_error(*wish.host, std::move(created).error()));
+    if (is_taken && tries == 0) return look_up(request);
+    if (is_taken && tries + 1 < kMostNames) return create(request, tries + 1);
+    request.then(network_error(*request.host, std::move(created).error()));
   };
   // An earlier start of this gang may not have been able to remove its network yet.
-  removals_.cancel(*wish.host, Removals::Kind::kNetwork, name, [this, wish, name, answered] {
-    wish.host->client().create_network(name, labels_of_gang(owner_, wish.gang), answered);
+  removals_.cancel(*request.host, Removals::Kind::kNetwork, name, [this, request, name, answered] {
+    request.host->client().create_network(name, labels_of_gang(owner_, request.gang), answered);
   });
 }
 
 /// An earlier server may have created the gang's network. A network of another owner is not used.
-void GangNetworks::look_up(const Wish& wish) {
-  wish.host->client().networks(as_filters(labels_of_gang(owner_, wish.gang)),
-                               [this, wish](const Result<NamedWithLabels>& listed) {
-                                 if (!listed)
-                                   return wish.then(network_error(*wish.host, listed.error()));
-                                 if (listed->empty()) return create(wish, 1);
-                                 names_[{wish.gang, wish.host}] = listed->front().first;
-                                 wish.then({});
-                               });
+void GangNetworks::look_up(const NetworkRequest& request) {
+  request.host->client().networks(
+      as_filters(labels_of_gang(owner_, request.gang)),
+      [this, request](const Result<NamedWithLabels>& listed) {
+        if (!listed) return request.then(network_error(*request.host, listed.error()));
+        if (listed->empty()) return create(request, 1);
+        names_[{request.gang, request.host}] = listed->front().first;
+        request.then({});
+      });
 }
 
 void GangNetworks::adopt(const GangId& gang, HeldHost& host, std::string name) {

@@ -36,14 +36,14 @@ class GangNetworks {
   void remove(const GangId& gang, HeldHost& host, std::function<void()> tried = {});
 
  private:
-  struct Wish {
+  struct NetworkRequest {
     GangId gang;
     HeldHost* host = nullptr;
     std::function<void()> created;
     Then then;
   };
-  void create(const Wish& wish, int tries);
-  void look_up(const Wish& wish);
+  void create(const NetworkRequest& request, int tries);
+  void look_up(const NetworkRequest& request);
 
   std::string owner_;
   Removals& removals_;

@@ -93,7 +93,7 @@ struct GangStarts::GangStart {
   base::EventLoop::Interest bound;  ///< time limit for the tasks to come up
 };
 
-/// What a failed start may have left on a host without knowing it.
+/// What a failed start may have left on a host without a record.
 struct GangStarts::Rest {
   GangId gang;
   HeldHost* host = nullptr;

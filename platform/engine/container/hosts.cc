@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kMegabyte = 1'000'000;
 
-/// Whether two wishes need the same image for the same user, so that it is prepared once.
+/// Whether two requests need the same image for the same user, so that it is prepared once.
 bool is_same(const ImageRequest& one, const ImageRequest& other) {
   return one.node == other.node && one.image == other.image && one.user == other.user &&
          one.pull == other.pull && one.registry == other.registry &&
@@ -24,59 +24,59 @@ bool is_same(const ImageRequest& one, const ImageRequest& other) {
 
 class Preparation : public std::enable_shared_from_this<Preparation> {
  public:
-  Preparation(base::EventLoop& loop, std::vector<ImageRequest> wishes,
+  Preparation(base::EventLoop& loop, std::vector<ImageRequest> requests,
               std::function<void(const job::Fact&)> progress, Engine::Prepared done)
       : loop_(loop),
-        wishes_(std::move(wishes)),
+        requests_(std::move(requests)),
         progress_(std::move(progress)),
         done_(std::move(done)),
-        found_(wishes_.size()) {}
+        found_(requests_.size()) {}
 
   void begin(const Hosts& hosts) {
-    for (size_t i = 0; i < wishes_.size(); ++i) {
-      if (first_like(i) == i) under_way_.push_back(ask(i, hosts.find(wishes_[i].node)));
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      if (first_like(i) == i) under_way_.push_back(ask(i, hosts.find(requests_[i].node)));
     }
     later([](Preparation& self) { self.check(); });
   }
 
  private:
-  size_t first_like(size_t wish) const {
+  size_t first_like(size_t index) const {
     size_t first = 0;
-    while (!is_same(wishes_[first], wishes_[wish])) ++first;
+    while (!is_same(requests_[first], requests_[index])) ++first;
     return first;
   }
 
-  std::shared_ptr<void> ask(size_t wish, HeldHost* host) {
-    const ImageRequest& wanted = wishes_[wish];
+  std::shared_ptr<void> ask(size_t index, HeldHost* host) {
+    const ImageRequest& request = requests_[index];
     const auto info = host == nullptr ? std::nullopt : host->host.info();
     if (!info || !host->host.has_answered()) {
       failed(host == nullptr
-                 ? Error{.code = ErrorCode::kNotFound, .what = "there is no host " + wanted.node}
+                 ? Error{.code = ErrorCode::kNotFound, .what = "there is no host " + request.node}
                  : host->host.fault().value_or(
                        Error{.code = ErrorCode::kUnavailable,
-                             .what = "host " + wanted.node + " does not answer"}));
+                             .what = "host " + request.node + " does not answer"}));
       return nullptr;
     }
     const std::weak_ptr<Preparation> weak = weak_from_this();
     return host->images.prepare(
-        wanted, info->architecture,
-        [weak, wish](const PullProgress& progress) {
-          if (const auto self = weak.lock()) self->tell(wish, progress);
+        request, info->architecture,
+        [weak, index](const PullProgress& progress) {
+          if (const auto self = weak.lock()) self->report_progress(index, progress);
         },
-        [weak, wish](Result<launch::ImageFacts> facts) {
-          if (const auto self = weak.lock()) self->take(wish, std::move(facts));
+        [weak, index](Result<launch::ImageFacts> facts) {
+          if (const auto self = weak.lock()) self->take_facts(index, std::move(facts));
         });
   }
 
-  void tell(size_t wish, const PullProgress& progress) {
-    const ImageRequest& wanted = wishes_[wish];
-    const job::FetchesImage fact = progress_fact(wanted.node, wanted.image, progress);
-    if (progress_ && std::exchange(told_, fact) != fact) progress_(fact);
+  void report_progress(size_t index, const PullProgress& progress) {
+    const ImageRequest& request = requests_[index];
+    const job::FetchesImage fact = progress_fact(request.node, request.image, progress);
+    if (progress_ && std::exchange(reported_, fact) != fact) progress_(fact);
   }
 
-  void take(size_t wish, Result<launch::ImageFacts> facts) {
+  void take_facts(size_t index, Result<launch::ImageFacts> facts) {
     if (!facts) return failed(std::move(facts).error());
-    found_[wish] = *std::move(facts);
+    found_[index] = *std::move(facts);
     later([](Preparation& self) { self.check(); });
   }
 
@@ -88,7 +88,7 @@ class Preparation : public std::enable_shared_from_this<Preparation> {
   void check() {
     if (done_ == nullptr) return;
     std::vector<launch::ImageFacts> facts;
-    for (size_t i = 0; i < wishes_.size() && !error_; ++i) {
+    for (size_t i = 0; i < requests_.size() && !error_; ++i) {
       const auto& found = found_[first_like(i)];
       if (!found) return;
       facts.push_back(*found);
@@ -106,12 +106,12 @@ class Preparation : public std::enable_shared_from_this<Preparation> {
   }
 
   base::EventLoop& loop_;
-  std::vector<ImageRequest> wishes_;
+  std::vector<ImageRequest> requests_;
   std::function<void(const job::Fact&)> progress_;
   Engine::Prepared done_;
   std::vector<std::optional<launch::ImageFacts>> found_;
   std::optional<Error> error_;
-  job::FetchesImage told_;
+  job::FetchesImage reported_;
   std::vector<std::shared_ptr<void>> under_way_;
 };
 
@@ -198,11 +198,11 @@ std::shared_ptr<void> Hosts::watch(std::function<void()> changed) {
   return watcher;
 }
 
-std::shared_ptr<void> Hosts::prepare(std::vector<ImageRequest> wishes,
+std::shared_ptr<void> Hosts::prepare(std::vector<ImageRequest> requests,
                                      std::function<void(const job::Fact&)> progress,
                                      Engine::Prepared done) const {
-  const auto preparation =
-      std::make_shared<Preparation>(loop_, std::move(wishes), std::move(progress), std::move(done));
+  const auto preparation = std::make_shared<Preparation>(loop_, std::move(requests),
+                                                         std::move(progress), std::move(done));
   preparation->begin(*this);
   return preparation;
 }

@@ -53,7 +53,7 @@ class Hosts {
     std::function<void(HeldHost&)> on_present;  ///< a host answers, for the first time or again
     /// A host that is not gone answers again after a fault. Its connections may be dead.
     std::function<void(HeldHost&)> on_recovered;
-    /// A host is gone. Called later, but before the watchers that hear of it.
+    /// A host is gone. Called later, but before the watchers.
     std::function<void(HeldHost&)> on_absent;
   };
 
@@ -76,7 +76,7 @@ class Hosts {
   /// See Engine::watch_nodes().
   std::shared_ptr<void> watch(std::function<void()> changed);
   /// See Engine::prepare(). Each image is brought to a host once, however many tasks use it there.
-  [[nodiscard]] std::shared_ptr<void> prepare(std::vector<ImageRequest> wishes,
+  [[nodiscard]] std::shared_ptr<void> prepare(std::vector<ImageRequest> requests,
                                               std::function<void(const job::Fact&)> progress,
                                               Engine::Prepared done) const;
 

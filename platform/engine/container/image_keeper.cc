@@ -72,7 +72,7 @@ struct SharedWork {
   void show(const PullProgress& progress) {
     for (const auto& each : watching) each(progress);
   }
-  void tell(const Result<Value>& result) {
+  void finish_all(const Result<Value>& result) {
     for (const auto& each : std::exchange(waiting, {})) each(result);
   }
 };
@@ -113,16 +113,16 @@ std::map<std::string, std::string> as_map(const std::vector<std::string>& enviro
   return variables;
 }
 
-Result<ImageFacts> facts_of(const ImageRequest& wish, const DockerImage& image,
+Result<ImageFacts> facts_of(const ImageRequest& request, const DockerImage& image,
                             const ImageContents& contents) {
-  auto account =
-      find_account(wish.user.empty() ? image.user : wish.user, contents.passwd, contents.group);
+  auto account = find_account(request.user.empty() ? image.user : request.user, contents.passwd,
+                              contents.group);
   if (!account) {
     Error error = std::move(account).error();
-    error.what = "image '" + wish.image + "': " + error.what;
+    error.what = "image '" + request.image + "': " + error.what;
     return error;
   }
-  return ImageFacts{.image = wish.image,
+  return ImageFacts{.image = request.image,
                     .id = image.id,
                     .entrypoint = image.entrypoint,
                     .command = image.command,
@@ -169,16 +169,16 @@ struct ImageKeeping : std::enable_shared_from_this<ImageKeeping> {
     }
   }
 
-  std::shared_ptr<SharedPull> pull(const ImageRequest& wish) {
+  std::shared_ptr<SharedPull> pull(const ImageRequest& request) {
     RegistryAccess access{
-        .server = wish.registry, .username = wish.username, .password = wish.password};
-    if (access.server.empty()) access.server = registry_of(wish.image);
+        .server = request.registry, .username = request.username, .password = request.password};
+    if (access.server.empty()) access.server = registry_of(request.image);
     // The registry grants pulls by login, so pulls with different logins are not shared.
     const std::string key =
-        wish.image + '\0' + access.server + '\0' + access.username + '\0' + access.password;
+        request.image + '\0' + access.server + '\0' + access.username + '\0' + access.password;
     return join_or_begin(pulls, key, [&](const std::shared_ptr<SharedPull>& fresh) {
       fresh->under_way = client.pull(
-          wish.image, access,
+          request.image, access,
           [pull = std::weak_ptr(fresh)](const PullProgress& progress) {
             if (const auto self = pull.lock()) self->show(progress);
           },
@@ -186,7 +186,7 @@ struct ImageKeeping : std::enable_shared_from_this<ImageKeeping> {
             const auto waiting = pull.lock();
             // Later callers start a new pull.
             if (const auto self = weak.lock()) self->pulls.erase(key);
-            if (waiting) waiting->tell(pulled);
+            if (waiting) waiting->finish_all(pulled);
           });
     });
   }
@@ -201,7 +201,7 @@ struct ImageKeeping : std::enable_shared_from_this<ImageKeeping> {
                             look = std::weak_ptr(fresh)](const Result<ImageContents>& contents) {
                              const auto waiting = look.lock();
                              if (const auto self = weak.lock()) self->looked(id, contents);
-                             if (waiting) waiting->tell(contents);
+                             if (waiting) waiting->finish_all(contents);
                            });
     });
   }
@@ -222,22 +222,23 @@ class ImagePreparation : public std::enable_shared_from_this<ImagePreparation> {
  public:
   using Done = std::function<void(Result<ImageFacts>)>;
 
-  ImagePreparation(std::shared_ptr<ImageKeeping> keeping, ImageRequest wish,
+  ImagePreparation(std::shared_ptr<ImageKeeping> keeping, ImageRequest request,
                    std::string architecture, Progress progress, Done done)
       : keeping_(std::move(keeping)),
-        wish_(std::move(wish)),
+        request_(std::move(request)),
         architecture_(std::move(architecture)),
         progress_(std::move(progress)),
         done_(std::move(done)) {}
 
   void begin() {
-    const bool is_fetched = wish_.pull == job::PullPolicy::kAlways && !is_local_name(wish_.image);
+    const bool is_fetched =
+        request_.pull == job::PullPolicy::kAlways && !is_local_name(request_.image);
     is_fetched ? pull() : inspect(true);
   }
 
  private:
   void inspect(bool may_pull) {
-    keeping_->client.inspect_image(wish_.image,
+    keeping_->client.inspect_image(request_.image,
                                    [weak = weak_from_this(), may_pull](Result<DockerImage> image) {
                                      if (const auto self = weak.lock())
                                        self->inspected(std::move(image), may_pull);
@@ -246,15 +247,17 @@ class ImagePreparation : public std::enable_shared_from_this<ImagePreparation> {
 
   void inspected(Result<DockerImage> image, bool may_pull) {
     if (image) return check(*std::move(image));
-    if (image.error().code != ErrorCode::kNotFound) return finish(pull_fault(wish_, image.error()));
-    if (wish_.pull == job::PullPolicy::kNever) return finish(image_is_missing(wish_));
-    if (is_local_name(wish_.image)) return finish(local_image_is_missing(wish_));
-    if (!may_pull) return finish(pull_fault(wish_, image.error()));
+    if (image.error().code != ErrorCode::kNotFound) {
+      return finish(pull_fault(request_, image.error()));
+    }
+    if (request_.pull == job::PullPolicy::kNever) return finish(image_is_missing(request_));
+    if (is_local_name(request_.image)) return finish(local_image_is_missing(request_));
+    if (!may_pull) return finish(pull_fault(request_, image.error()));
     pull();
   }
 
   void pull() {
-    pull_ = keeping_->pull(wish_);
+    pull_ = keeping_->pull(request_);
     pull_->watching.emplace_back([weak = weak_from_this()](const PullProgress& progress) {
       const auto self = weak.lock();
       if (self && self->progress_) self->progress_(progress);
@@ -262,7 +265,7 @@ class ImagePreparation : public std::enable_shared_from_this<ImagePreparation> {
     pull_->waiting.emplace_back([weak = weak_from_this()](const Result<void>& pulled) {
       const auto self = weak.lock();
       if (!self) return;
-      pulled ? self->inspect(false) : self->finish(pull_fault(self->wish_, pulled.error()));
+      pulled ? self->inspect(false) : self->finish(pull_fault(self->request_, pulled.error()));
     });
   }
 
@@ -270,9 +273,9 @@ class ImagePreparation : public std::enable_shared_from_this<ImagePreparation> {
     pull_.reset();
     const bool fits =
         image.architecture.empty() || architecture_.empty() || image.architecture == architecture_;
-    if (!fits) return finish(wrong_processor(wish_, image.architecture, architecture_));
+    if (!fits) return finish(wrong_processor(request_, image.architecture, architecture_));
     const auto known = keeping_->known.find(image.id);
-    if (known != keeping_->known.end()) return finish(facts_of(wish_, image, known->second));
+    if (known != keeping_->known.end()) return finish(facts_of(request_, image, known->second));
     look_ = keeping_->look(image.id);
     look_->waiting.emplace_back(
         [weak = weak_from_this(), image](const Result<ImageContents>& contents) {
@@ -281,10 +284,10 @@ class ImagePreparation : public std::enable_shared_from_this<ImagePreparation> {
   }
 
   void looked(const DockerImage& image, const Result<ImageContents>& contents) {
-    if (contents) return finish(facts_of(wish_, image, *contents));
+    if (contents) return finish(facts_of(request_, image, *contents));
     Error error = contents.error();
     error.what =
-        "node '" + wish_.node + "' cannot inspect image '" + wish_.image + "': " + error.what;
+        "node '" + request_.node + "' cannot inspect image '" + request_.image + "': " + error.what;
     finish(std::move(error));
   }
 
@@ -294,7 +297,7 @@ class ImagePreparation : public std::enable_shared_from_this<ImagePreparation> {
   }
 
   std::shared_ptr<ImageKeeping> keeping_;
-  ImageRequest wish_;
+  ImageRequest request_;
   std::string architecture_;
   Progress progress_;
   Done done_;
@@ -317,10 +320,10 @@ ImageKeeper::ImageKeeper(base::EventLoop& loop, DockerClient& client, std::strin
 
 ImageKeeper::~ImageKeeper() = default;
 
-std::shared_ptr<void> ImageKeeper::prepare(const ImageRequest& wish,
+std::shared_ptr<void> ImageKeeper::prepare(const ImageRequest& request,
                                            const std::string& architecture, Progress progress,
                                            std::function<void(Result<ImageFacts>)> done) {
-  const auto preparation = std::make_shared<ImagePreparation>(impl_->keeping, wish, architecture,
+  const auto preparation = std::make_shared<ImagePreparation>(impl_->keeping, request, architecture,
                                                               std::move(progress), std::move(done));
   preparation->begin();
   return preparation;

@@ -33,7 +33,7 @@ class ImageKeeper {
   ///
   /// Errors: those of docker_error.h and find_account(); kUnavailable: the host's engine does not
   /// answer.
-  [[nodiscard]] std::shared_ptr<void> prepare(const ImageRequest& wish,
+  [[nodiscard]] std::shared_ptr<void> prepare(const ImageRequest& request,
                                               const std::string& architecture,
                                               std::function<void(const PullProgress&)> progress,
                                               std::function<void(Result<launch::ImageFacts>)> done);

@@ -71,15 +71,16 @@ class ImageKeeperTest : public testing::Test {
     files_[path] = {.path = path.substr(path.rfind('/') + 1), .content = content, .link = {}};
   }
 
-  static ImageRequest wish(const std::string& user = "") {
+  static ImageRequest image_request(const std::string& user = "") {
     return {.task = "worker-0", .node = "gpu-1", .image = "train:1", .user = user};
   }
 
   /// The result.
-  Result<ImageFacts> prepared(const ImageRequest& wish, const std::string& architecture = "amd64") {
+  Result<ImageFacts> prepared(const ImageRequest& request,
+                              const std::string& architecture = "amd64") {
     std::optional<Result<ImageFacts>> result;
     const auto interest = keeper_.prepare(
-        wish, architecture,
+        request, architecture,
         [this](const PullProgress& progress) { progress_.push_back(progress.status); },
         [&](Result<ImageFacts> facts) { result = std::move(facts); });
     EXPECT_TRUE(run_until(loop_, [&] { return result.has_value(); }));
@@ -116,27 +117,28 @@ class ImageKeeperTest : public testing::Test {
 TEST_F(ImageKeeperTest, InspectsAnImageWithoutRunningIt) {
   daemon_.answer("GET /images/train:1/json", kImage);
 
-  const auto facts = prepared(wish());
+  const auto facts = prepared(image_request());
 
   ASSERT_TRUE(facts) << facts.error().to_string();
-  const ImageFacts wanted{.image = "train:1",
-                          .id = "sha256:abc",
-                          .entrypoint = {"/entry"},
-                          .command = {"run"},
-                          .environment = {{"EMPTY", ""}, {"PATH", "/usr/bin"}},
-                          .folder = "/work",
-                          .account = {.uid = 1000, .gid = 1001, .name = "mpi", .home = "/home/mpi"},
-                          .sshd = "/usr/sbin/sshd",
-                          .has_ssh = false,
-                          .has_shell = true};
-  EXPECT_EQ(*facts, wanted);
+  const ImageFacts expected{
+      .image = "train:1",
+      .id = "sha256:abc",
+      .entrypoint = {"/entry"},
+      .command = {"run"},
+      .environment = {{"EMPTY", ""}, {"PATH", "/usr/bin"}},
+      .folder = "/work",
+      .account = {.uid = 1000, .gid = 1001, .name = "mpi", .home = "/home/mpi"},
+      .sshd = "/usr/sbin/sshd",
+      .has_ssh = false,
+      .has_shell = true};
+  EXPECT_EQ(*facts, expected);
   EXPECT_EQ(daemon_.count("POST /containers/look/start"), 0);
   ASSERT_TRUE(run_until(loop_, [&] { return daemon_.count("DELETE /containers/look") == 1; }));
 }
 
 TEST_F(ImageKeeperTest, CreatesALabelledContainerOfTheFoundImage) {
   daemon_.answer("GET /images/train:1/json", kImage);
-  ASSERT_TRUE(prepared(wish()));
+  ASSERT_TRUE(prepared(image_request()));
 
   ASSERT_EQ(made_.size(), 1U);
   const auto body = nlohmann::json::parse(made_.front());
@@ -147,10 +149,10 @@ TEST_F(ImageKeeperTest, CreatesALabelledContainerOfTheFoundImage) {
 
 TEST_F(ImageKeeperTest, InspectsAnImageOnceForAllUsers) {
   daemon_.answer("GET /images/train:1/json", kImage);
-  ASSERT_TRUE(prepared(wish()));
+  ASSERT_TRUE(prepared(image_request()));
 
-  const auto root = prepared(wish("root"));
-  const auto number = prepared(wish("5000:6000"));
+  const auto root = prepared(image_request("root"));
+  const auto number = prepared(image_request("5000:6000"));
 
   EXPECT_EQ(root->account.home, "/root");
   EXPECT_EQ(number->account, (launch::Account{.uid = 5000, .gid = 6000, .name = "", .home = "/"}));
@@ -162,10 +164,11 @@ TEST_F(ImageKeeperTest, SharesAnInspectionInProgress) {
   std::vector<std::shared_ptr<void>> interests;
   int done = 0;
   for (int i = 0; i < 50; ++i) {
-    interests.push_back(keeper_.prepare(wish(), "amd64", {}, [&](const Result<ImageFacts>& facts) {
-      EXPECT_TRUE(facts);
-      ++done;
-    }));
+    interests.push_back(
+        keeper_.prepare(image_request(), "amd64", {}, [&](const Result<ImageFacts>& facts) {
+          EXPECT_TRUE(facts);
+          ++done;
+        }));
   }
 
   ASSERT_TRUE(run_until(loop_, [&] { return done == 50; }));
@@ -178,7 +181,7 @@ TEST_F(ImageKeeperTest, FollowsLinksToTheFileOfUsers) {
   files_["/etc/passwd"] = {.path = "passwd", .content = {}, .link = "../share/passwd"};
   put("/share/passwd", "mpi:x:7:8::/srv:/bin/sh\n");
 
-  EXPECT_EQ(prepared(wish())->account.uid, 7U);
+  EXPECT_EQ(prepared(image_request())->account.uid, 7U);
 }
 
 TEST_F(ImageKeeperTest, AcceptsAnImageWithOnlyAProgram) {
@@ -186,7 +189,7 @@ TEST_F(ImageKeeperTest, AcceptsAnImageWithOnlyAProgram) {
   files_.clear();
   stats_.clear();
 
-  const auto facts = prepared(wish());
+  const auto facts = prepared(image_request());
 
   ASSERT_TRUE(facts) << facts.error().to_string();
   EXPECT_EQ(facts->account.uid, 0U);
@@ -194,16 +197,16 @@ TEST_F(ImageKeeperTest, AcceptsAnImageWithOnlyAProgram) {
   EXPECT_EQ(facts->sshd, "");
 }
 
-TEST_F(ImageKeeperTest, RemembersNothingOfAContainerThatAnotherProgramHasRemoved) {
+TEST_F(ImageKeeperTest, RecordsNothingOfAContainerThatAnotherProgramHasRemoved) {
   daemon_.answer("GET /images/train:1/json", kImage);
   is_removed_ = true;
 
-  const auto failed = prepared(wish());
+  const auto failed = prepared(image_request());
 
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, ErrorCode::kUnavailable) << failed.error().to_string();
   is_removed_ = false;
-  const auto facts = prepared(wish("mpi"));
+  const auto facts = prepared(image_request("mpi"));
   ASSERT_TRUE(facts) << facts.error().to_string();
   EXPECT_EQ(facts->sshd, "/usr/sbin/sshd");
   EXPECT_TRUE(facts->has_shell);
@@ -212,7 +215,7 @@ TEST_F(ImageKeeperTest, RemembersNothingOfAContainerThatAnotherProgramHasRemoved
 TEST_F(ImageKeeperTest, ListsTheUsersOfTheImage) {
   daemon_.answer("GET /images/train:1/json", kImage);
 
-  const auto facts = prepared(wish("ada"));
+  const auto facts = prepared(image_request("ada"));
 
   ASSERT_FALSE(facts);
   EXPECT_EQ(facts.error().code, ErrorCode::kInvalid);
@@ -225,7 +228,7 @@ TEST_F(ImageKeeperTest, FetchesAMissingImageWithProgressAndLogin) {
                 "\n"
                 R"({"status":"Download complete","id":"l1"})"
                 "\n");
-  ImageRequest with_login = wish();
+  ImageRequest with_login = image_request();
   with_login.username = "ada";
   with_login.password = "geheim";
 
@@ -238,10 +241,10 @@ TEST_F(ImageKeeperTest, FetchesAMissingImageWithProgressAndLogin) {
 TEST_F(ImageKeeperTest, FetchesAgainByPolicy) {
   daemon_.answer("GET /images/train:1/json", kImage);
   have_registry(R"({"status":"Already exists","id":"l1"})");
-  ImageRequest always = wish();
+  ImageRequest always = image_request();
   always.pull = job::PullPolicy::kAlways;
 
-  ASSERT_TRUE(prepared(wish()));
+  ASSERT_TRUE(prepared(image_request()));
   EXPECT_EQ(daemon_.count("POST /images/create"), 0);
   ASSERT_TRUE(prepared(always));
   EXPECT_EQ(daemon_.count("POST /images/create"), 1);
@@ -249,7 +252,7 @@ TEST_F(ImageKeeperTest, FetchesAgainByPolicy) {
 
 TEST_F(ImageKeeperTest, FetchesNothingByPolicy) {
   have_registry("{}");
-  ImageRequest never = wish();
+  ImageRequest never = image_request();
   never.pull = job::PullPolicy::kNever;
 
   const auto facts = prepared(never);
@@ -262,7 +265,7 @@ TEST_F(ImageKeeperTest, FetchesNothingByPolicy) {
 
 TEST_F(ImageKeeperTest, AsksNoRegistryForALocalImage) {
   daemon_.answer("GET /images/localhost/train/json", kImage);
-  ImageRequest local = wish();
+  ImageRequest local = image_request();
   local.image = "localhost/train";
   local.pull = job::PullPolicy::kAlways;
   EXPECT_TRUE(prepared(local));
@@ -283,7 +286,7 @@ TEST_F(ImageKeeperTest, ReportsWhyAnImageCannotBeFetched) {
   };
   for (const auto& [words, code] : cases) {
     have_registry(R"({"errorDetail":{"message":")" + words + R"("},"error":")" + words + R"("})");
-    const auto facts = prepared(wish());
+    const auto facts = prepared(image_request());
     ASSERT_FALSE(facts) << words;
     EXPECT_EQ(facts.error().code, code) << facts.error().to_string();
     EXPECT_NE(facts.error().what.find(words), std::string::npos) << facts.error().what;
@@ -294,7 +297,7 @@ TEST_F(ImageKeeperTest, ReportsWhyAnImageCannotBeFetched) {
 TEST_F(ImageKeeperTest, RefusesAnImageForAnotherProcessor) {
   daemon_.answer("GET /images/train:1/json", R"({"Id":"sha256:arm","Architecture":"arm64"})");
 
-  const auto facts = prepared(wish());
+  const auto facts = prepared(image_request());
 
   ASSERT_FALSE(facts);
   EXPECT_EQ(facts.error().code, ErrorCode::kRefused);
@@ -309,7 +312,7 @@ TEST_F(ImageKeeperTest, RemovesContainersOfAnEarlierServer) {
                      "org.muster.owner":"owner","org.muster.look":"another"}}])");
   daemon_.answer("DELETE /containers/old", "", 204);
 
-  ASSERT_TRUE(prepared(wish()));
+  ASSERT_TRUE(prepared(image_request()));
 
   ASSERT_TRUE(run_until(loop_, [&] { return daemon_.count("DELETE /containers/old") == 1; }));
 }
@@ -318,8 +321,9 @@ TEST_F(ImageKeeperTest, CancelsAPullWithoutWaitingCallers) {
   daemon_.on_asked = [&](const std::string& what) {
     if (what == "POST /images/create") daemon_.hang();
   };
-  bool told = false;
-  auto interest = keeper_.prepare(wish(), "amd64", {}, [&](const auto&) { told = true; });
+  bool is_reported = false;
+  auto interest =
+      keeper_.prepare(image_request(), "amd64", {}, [&](const auto&) { is_reported = true; });
   ASSERT_TRUE(run_until(loop_, [&] { return daemon_.count("POST /images/create") == 1; }));
 
   interest.reset();
@@ -327,9 +331,9 @@ TEST_F(ImageKeeperTest, CancelsAPullWithoutWaitingCallers) {
   daemon_.on_asked = {};
   daemon_.hang(false);
   have_registry("{}");
-  ASSERT_TRUE(prepared(wish()));  // starts a new pull
+  ASSERT_TRUE(prepared(image_request()));  // starts a new pull
   EXPECT_EQ(daemon_.count("POST /images/create"), 2);
-  EXPECT_FALSE(told);
+  EXPECT_FALSE(is_reported);
 }
 
 TEST_F(ImageKeeperTest, ACancelledInspectionLeavesNoContainer) {
@@ -338,7 +342,7 @@ TEST_F(ImageKeeperTest, ACancelledInspectionLeavesNoContainer) {
   daemon_.on_asked = [&](const std::string& what) {
     if (what == "GET /containers/look/archive /bin/sh") interest.reset();
   };
-  interest = keeper_.prepare(wish(), "amd64", {}, [](const auto&) { FAIL(); });
+  interest = keeper_.prepare(image_request(), "amd64", {}, [](const auto&) { FAIL(); });
 
   ASSERT_TRUE(run_until(loop_, [&] { return daemon_.count("DELETE /containers/look") == 1; }));
 }
@@ -346,7 +350,7 @@ TEST_F(ImageKeeperTest, ACancelledInspectionLeavesNoContainer) {
 TEST_F(ImageKeeperTest, ReportsAnEngineThatDoesNotAnswer) {
   daemon_.die();
 
-  const auto facts = prepared(wish());
+  const auto facts = prepared(image_request());
 
   ASSERT_FALSE(facts);
   EXPECT_EQ(facts.error().code, ErrorCode::kUnavailable);
@@ -387,10 +391,10 @@ TEST(FindAccount, ReadsEveryFormOfAUser) {
       {"4711", account(12, 13, "4711", "/srv")},
       {"nohome", account(14, 15, "nohome", "/")},
   };
-  for (const auto& [user, wanted] : cases) {
+  for (const auto& [user, expected] : cases) {
     const auto found = find_account(user, kPasswd, kGroup);
     ASSERT_TRUE(found) << user << ": " << found.error().to_string();
-    EXPECT_EQ(*found, wanted) << user;
+    EXPECT_EQ(*found, expected) << user;
   }
 }
 
@@ -409,12 +413,13 @@ TEST(FindAccount, ListsTheNames) {
       {"-1", "the image has no user '-1'"},
       {"4294967296", "the image has no user '4294967296'"},
   };
-  for (const auto& [user, says] : cases) {
+  for (const auto& [user, expected] : cases) {
     const auto found = find_account(user, kPasswd, kGroup);
     ASSERT_FALSE(found) << user;
     EXPECT_EQ(found.error().code, base::ErrorCode::kInvalid);
-    EXPECT_NE(found.error().to_string().find(says), std::string::npos) << user << "\n"
-                                                                       << found.error().to_string();
+    EXPECT_NE(found.error().to_string().find(expected), std::string::npos)
+        << user << "\n"
+        << found.error().to_string();
   }
   const auto bare = find_account("ada", "", "");
   ASSERT_FALSE(bare);

@@ -52,9 +52,9 @@ TEST(ReadHosts, ReportsAllFaultsAtOnce) {
                                 with_docker());
   ASSERT_FALSE(hosts);
   const std::string text = hosts.error().to_string();
-  for (const char* says : {"container_hosts.a: 'a.sock' is not the address",
-                           "container_hosts.b: /nowhere/ca.pem", "host_gpus.c: "}) {
-    EXPECT_NE(text.find(says), std::string::npos) << says << "\nin\n" << text;
+  for (const char* expected : {"container_hosts.a: 'a.sock' is not the address",
+                               "container_hosts.b: /nowhere/ca.pem", "host_gpus.c: "}) {
+    EXPECT_NE(text.find(expected), std::string::npos) << expected << "\nin\n" << text;
   }
 }
 

@@ -38,7 +38,7 @@ class ScriptedDaemon {
   void start() {
     server_ =
         std::make_unique<http::Server>(loop_, [this](http::Request request, http::Respond respond) {
-          hear(request, std::move(respond));
+          handle(request, std::move(respond));
         });
     ASSERT_TRUE(server_->listen(socket_));
   }
@@ -91,7 +91,7 @@ class ScriptedDaemon {
     return request.method + " " + without_version(request.path);
   }
 
-  void hear(const http::Request& request, http::Respond respond) {
+  void handle(const http::Request& request, http::Respond respond) {
     std::string what = name_of(request);
     const auto path = request.query.find("path");
     if (path != request.query.end()) what += " " + path->second;

@@ -71,15 +71,15 @@ class SshTunnelTest : public testing::Test {
       late = true;
       loop_.stop();
     });
-    while (states_.size() == heard_ && !late) loop_.run();
-    return states_.size() == heard_ ? "nothing was told" : states_[heard_++];
+    while (states_.size() == taken_ && !late) loop_.run();
+    return states_.size() == taken_ ? "no state was reported" : states_[taken_++];
   }
 
   base::EventLoop loop_;
   TestSshd sshd_;
   std::string near_end_ = sshd_.at("near.sock");
   std::vector<std::string> states_;
-  size_t heard_ = 0;
+  size_t taken_ = 0;
 };
 
 TEST_F(SshTunnelTest, LeadsToTheSocketOfAnotherHost) {

@@ -104,7 +104,7 @@ DockerStream::Handlers TaskFollower::listening() {
   return {.on_output =
               [weak = weak_from_this(), connection](std::string_view bytes, bool is_error) {
                 const auto self = weak.lock();
-                if (self && self->connection_ == connection) self->hear(bytes, is_error);
+                if (self && self->connection_ == connection) self->take_output(bytes, is_error);
               },
           .on_end =
               [weak = weak_from_this(), connection] {
@@ -154,7 +154,7 @@ void TaskFollower::drop_stream() {
   if (stream_) loop_.post([stream = std::exchange(stream_, nullptr)] {});
 }
 
-void TaskFollower::hear(std::string_view bytes, bool is_error) {
+void TaskFollower::take_output(std::string_view bytes, bool is_error) {
   if (is_error) {
     words_ += bytes;
     if (words_.size() > kKeptErrorOutput) words_.erase(0, words_.size() - kKeptErrorOutput);

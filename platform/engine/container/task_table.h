@@ -61,7 +61,7 @@ class TaskFollower : public std::enable_shared_from_this<TaskFollower> {
 
  private:
   DockerStream::Handlers listening();
-  void hear(std::string_view bytes, bool is_error);
+  void take_output(std::string_view bytes, bool is_error);
   void take_some();
   void take_the_rest_later();
   void hung_up();
@@ -112,9 +112,9 @@ struct HeldTask {
   std::chrono::milliseconds grace = std::chrono::hours(24);
   bool up = false;        ///< its shim has started the program
   bool answered = false;  ///< its remote shell answers, or it has none
-  bool was_told_to_stop = false;
-  std::optional<StopMode> stop_wish;  ///< a stop that the host has not accepted yet
-  bool is_stop_refused = false;       ///< and the refusal was logged
+  bool stop_requested = false;
+  std::optional<StopMode> pending_stop;  ///< a stop that the host has not accepted yet
+  bool is_stop_refused = false;          ///< and the refusal was logged
   /// When a stop that the host still refuses becomes a kill; unset: the host has refused none.
   std::optional<std::chrono::steady_clock::time_point> refused_until;
   bool must_stop_now = false;  ///< a stop with StopMode::kNow was ordered

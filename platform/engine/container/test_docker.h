@@ -13,23 +13,23 @@
 namespace muster::engine {
 
 /// The recorded events of a stream. Dropping it drops the stream.
-struct Heard {
+struct RecordedStream {
   std::string output;
   std::string error;
   bool ended = false;
   std::unique_ptr<DockerStream> stream;
 };
 
-inline DockerStream::Handlers listen_by(base::TestLoop& loop, Heard& heard) {
+inline DockerStream::Handlers listen_by(base::TestLoop& loop, RecordedStream& recorded) {
   return {.on_output =
               [&](std::string_view bytes, bool is_error) {
-                (is_error ? heard.error : heard.output) += bytes;
+                (is_error ? recorded.error : recorded.output) += bytes;
                 loop.look();
               },
           .on_end =
               [&] {
-                EXPECT_FALSE(heard.ended) << "it has ended twice";
-                heard.ended = true;
+                EXPECT_FALSE(recorded.ended) << "it has ended twice";
+                recorded.ended = true;
                 loop.look();
               },
           .on_drain = [&] { loop.look(); }};

@@ -36,8 +36,8 @@ class FakeDaemon {
   /// The scripts, by "METHOD /path" without version and query. By default the engine is Docker with
   /// API version 1.41.
   explicit FakeDaemon(std::map<std::string, Script> scripts = {}) : scripts_(std::move(scripts)) {
-    scripts_.try_emplace("GET /_ping", says(answer(200, "OK", "api-version: 1.41\r\n")));
-    scripts_.try_emplace("GET /info", says(answer(200, R"({"OSType":"linux","NCPU":4})")));
+    scripts_.try_emplace("GET /_ping", sends(answer(200, "OK", "api-version: 1.41\r\n")));
+    scripts_.try_emplace("GET /info", sends(answer(200, R"({"OSType":"linux","NCPU":4})")));
     auto listening = http::listen_on(socket());
     EXPECT_TRUE(listening) << listening.error().to_string();
     if (!listening) return;
@@ -54,14 +54,14 @@ class FakeDaemon {
   }
 
   /// Sends the text and waits until the client disconnects.
-  static Script says(std::string bytes) {
+  static Script sends(std::string bytes) {
     return [bytes = std::move(bytes)](http::RawConnection& connection) {
       connection.send(bytes);
       connection.read_to_the_end();
     };
   }
   /// Sends the text and closes the connection.
-  static Script says_and_leaves(std::string bytes) {
+  static Script sends_and_closes(std::string bytes) {
     return [bytes = std::move(bytes)](http::RawConnection& connection) { connection.send(bytes); };
   }
   static Script hangs() {

@@ -62,7 +62,7 @@ int show(const char* name) {
   return 0;
 }
 
-int tell_of(const char* path) {
+int print_stat(const char* path) {
   struct stat status{};
   if (::lstat(path, &status) != 0) return 1;
   const char* const kind = S_ISDIR(status.st_mode) ? "d" : S_ISREG(status.st_mode) ? "f" : "o";
@@ -96,7 +96,7 @@ int main(int argc, char** argv) {
   if (what == "cat") return cat();
   if (what == "wait") return wait_for_the_end();
   if (what == "show" && argc == 3) return show(argv[2]);
-  if (what == "stat" && argc == 3) return tell_of(argv[2]);
+  if (what == "stat" && argc == 3) return print_stat(argv[2]);
   if (what == "write" && argc == 3) return try_to_write(argv[2]);
   if (what == "capabilities") return capabilities();
   write_all(2, "no such thing\n");

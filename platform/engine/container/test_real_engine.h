@@ -140,9 +140,9 @@ class DockerClientPodman : public testing::Test {
     return config;
   }
 
-  std::string create(const ContainerConfig& wanted) {
+  std::string create(const ContainerConfig& settings) {
     const auto id =
-        loop_.answer<std::string>([&](auto then) { client_.create(wanted, std::move(then)); });
+        loop_.answer<std::string>([&](auto then) { client_.create(settings, std::move(then)); });
     EXPECT_TRUE(id) << id.error().to_string();
     return id ? *id : "";
   }
@@ -174,29 +174,29 @@ class DockerClientPodman : public testing::Test {
     return loop_.answer<PathFacts>([&](auto then) { client_.stat(id, path, std::move(then)); });
   }
 
-  Result<void> attach(const std::string& id, Heard& heard) {
+  Result<void> attach(const std::string& id, RecordedStream& recorded) {
     auto stream = loop_.answer<std::unique_ptr<DockerStream>>(
-        [&](auto then) { client_.attach(id, false, listen_by(loop_, heard), std::move(then)); });
+        [&](auto then) { client_.attach(id, false, listen_by(loop_, recorded), std::move(then)); });
     if (!stream) return stream.error();
-    heard.stream = *std::move(stream);
+    recorded.stream = *std::move(stream);
     return {};
   }
 
   /// Runs a container to its end.
-  Heard run(const ContainerConfig& wanted) {
-    Heard heard;
-    const std::string id = create(wanted);
-    EXPECT_TRUE(attach(id, heard));
+  RecordedStream run(const ContainerConfig& settings) {
+    RecordedStream recorded;
+    const std::string id = create(settings);
+    EXPECT_TRUE(attach(id, recorded));
     EXPECT_TRUE(start(id));
-    EXPECT_TRUE(loop_.run_until([&] { return heard.ended; }));
-    heard.stream.reset();
+    EXPECT_TRUE(loop_.run_until([&] { return recorded.ended; }));
+    recorded.stream.reset();
     EXPECT_TRUE(state_at_end(id));
-    return heard;
+    return recorded;
   }
 
   struct Executed {
     std::string id;
-    Heard heard;
+    RecordedStream recorded;
   };
   void execute(Executed& executed, const std::string& container, const DockerExec& exec) {
     const auto id = loop_.answer<std::string>(
@@ -204,13 +204,13 @@ class DockerClientPodman : public testing::Test {
     ASSERT_TRUE(id) << id.error().to_string();
     executed.id = *id;
     auto stream = loop_.answer<std::unique_ptr<DockerStream>>([&](auto then) {
-      client_.start_exec(*id, exec.terminal, listen_by(loop_, executed.heard), std::move(then));
+      client_.start_exec(*id, exec.terminal, listen_by(loop_, executed.recorded), std::move(then));
     });
     ASSERT_TRUE(stream) << stream.error().to_string();
-    executed.heard.stream = *std::move(stream);
+    executed.recorded.stream = *std::move(stream);
   }
   void wait_for_end(Executed& executed) {
-    EXPECT_TRUE(loop_.run_until([&] { return executed.heard.ended; }));
+    EXPECT_TRUE(loop_.run_until([&] { return executed.recorded.ended; }));
   }
   DockerExit exit_of(const Executed& executed) {
     const auto exit = loop_.answer<DockerExit>(
@@ -221,13 +221,13 @@ class DockerClientPodman : public testing::Test {
 
   /// A container whose program runs and has printed that it waits.
   std::string start_waiting(const std::string& name) {
-    Heard heard;
-    ContainerConfig wanted = config(name, {"/program", "wait"});
-    wanted.mounts = {{.source = "", .target = "/data"}};
-    const std::string id = create(wanted);
-    EXPECT_TRUE(attach(id, heard));
+    RecordedStream recorded;
+    ContainerConfig settings = config(name, {"/program", "wait"});
+    settings.mounts = {{.source = "", .target = "/data"}};
+    const std::string id = create(settings);
+    EXPECT_TRUE(attach(id, recorded));
     EXPECT_TRUE(start(id));
-    EXPECT_TRUE(loop_.run_until([&] { return heard.output == "ready\n"; }));
+    EXPECT_TRUE(loop_.run_until([&] { return recorded.output == "ready\n"; }));
     return id;
   }
 

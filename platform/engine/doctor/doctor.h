@@ -19,7 +19,7 @@
 #include "engine/process/accounts.h"
 #include "engine/process/cgroup_limits.h"
 #include "engine/process/devices.h"
-#include "engine/process/way_out.h"
+#include "engine/process/egress.h"
 #include "engine/slurm/options.h"
 #include "engine/slurm/slurm_client.h"
 #include "job/diagnosis.h"
@@ -76,7 +76,7 @@ struct ProcessPlaces {
   bool shares_network = false;   ///< tasks.network: shared
   bool trusts_projects = false;  ///< trust_each_other
   /// Of the networks of jobs; nothing: tasks.internet: false.
-  std::optional<base::Result<WayOutOptions>> way_out;
+  std::optional<base::Result<EgressOptions>> egress;
   /// Where the ids of users come from, on a server that listens.
   base::Result<AccountSource> accounts = base::Error{};
   std::filesystem::path root = "/";  ///< of /proc, for tests
@@ -100,8 +100,8 @@ struct ProcessFacts {
   bool trusts_projects = false;
   base::Result<AccountSource> accounts = base::Error{};
   base::Result<void> network;  ///< whether a network for a job can be made
-  /// By which means it can be given a way out; nothing: tasks.internet: false.
-  std::optional<base::Result<std::string>> way_out;
+  /// How its traffic can leave the machine; nothing: tasks.internet: false.
+  std::optional<base::Result<std::string>> egress;
 };
 
 ProcessFacts look_at_process(const ProcessPlaces& places);

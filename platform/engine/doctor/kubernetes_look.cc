@@ -151,8 +151,9 @@ std::vector<KubernetesRight> kubernetes_rights(const std::string& space,
   if (!options.pods.artifacts_class.empty()) {
     need(kPersistentVolumeClaims, {"create"}, "the tasks of a job cannot share /artifacts");
   }
-  const auto want = [&](const Resource& resource, const char* verb, const std::string& where,
-                        bool is_needed, const char* purpose, const char* subresource = "") {
+  const auto require_right = [&](const Resource& resource, const char* verb,
+                                 const std::string& where, bool is_needed, const char* purpose,
+                                 const char* subresource = "") {
     rights.push_back({.question = {.verb = verb,
                                    .resource = resource,
                                    .subresource = subresource,
@@ -160,20 +161,22 @@ std::vector<KubernetesRight> kubernetes_rights(const std::string& space,
                       .is_needed = is_needed,
                       .purpose = purpose});
   };
-  want(kNodes, "list", "", true, "Muster cannot plan over the nodes");
-  want(kNodes, "watch", "", true, "Muster cannot plan over the nodes");
+  require_right(kNodes, "list", "", true, "Muster cannot plan over the nodes");
+  require_right(kNodes, "watch", "", true, "Muster cannot plan over the nodes");
   for (const char* const verb : {"list", "watch"}) {
-    want(kPods, verb, "", false, "the pods of other namespaces are not subtracted from the nodes");
+    require_right(kPods, verb, "", false,
+                  "the pods of other namespaces are not subtracted from the nodes");
   }
   for (const char* const verb : {"list", "watch"}) {
-    want(kEvents, verb, space, false, "explain shows no events of pods that wait");
+    require_right(kEvents, verb, space, false, "explain shows no events of pods that wait");
   }
   if (options.pods.queue != PodQueue::kKueue) return rights;
   for (const char* const verb : {"list", "watch"}) {
-    want(kWorkloads, verb, space, false, "explain does not show why Kueue does not admit a job");
+    require_right(kWorkloads, verb, space, false,
+                  "explain does not show why Kueue does not admit a job");
   }
-  want(kWorkloads, "patch", space, false,
-       "Kueue keeps the pods of a job that is stopped while it waits", "status");
+  require_right(kWorkloads, "patch", space, false,
+                "Kueue keeps the pods of a job that is stopped while it waits", "status");
   return rights;
 }
 

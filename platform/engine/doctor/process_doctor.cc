@@ -187,20 +187,20 @@ Finding task_limits(const ProcessFacts& facts) {
   return {.subject = subject, .text = "control groups: " + controllers};
 }
 
-Finding way_out(const ProcessFacts& facts) {
+Finding egress(const ProcessFacts& facts) {
   const std::string subject = "job networks";
-  if (!facts.way_out) {
+  if (!facts.egress) {
     return {.subject = subject,
             .text = "each job has its own, without a way to the Internet (tasks.internet: false)"};
   }
-  if (*facts.way_out) {
+  if (*facts.egress) {
     return {.subject = subject,
-            .text = "each job has its own, and reaches the Internet " + **facts.way_out};
+            .text = "each job has its own, and reaches the Internet " + **facts.egress};
   }
   return {.subject = subject,
           .verdict = Verdict::kNote,
-          .text = "each job has its own; " + facts.way_out->error().what,
-          .advice = facts.way_out->error().advice};
+          .text = "each job has its own; " + facts.egress->error().what,
+          .advice = facts.egress->error().advice};
 }
 
 Finding job_networks(const ProcessFacts& facts) {
@@ -211,7 +211,7 @@ Finding job_networks(const ProcessFacts& facts) {
             .text = facts.is_team ? "jobs share the machine's network (tasks.network: shared)"
                                   : "jobs share the machine's network: this server has one user"};
   }
-  if (facts.network) return way_out(facts);
+  if (facts.network) return egress(facts);
   return {.subject = subject,
           .verdict = Verdict::kFails,
           .text = facts.network.error().what,
@@ -292,8 +292,8 @@ ProcessFacts look_at_process(const ProcessPlaces& places) {
   if (facts.is_team && !facts.shares_network && facts.has_shim) {
     const auto made = make_network_namespace((places.programs / "muster-shim").string());
     if (!made) facts.network = made.error();
-    if (places.way_out) {
-      facts.way_out = *places.way_out ? check_way_out(**places.way_out) : places.way_out->error();
+    if (places.egress) {
+      facts.egress = *places.egress ? check_egress(**places.egress) : places.egress->error();
     }
   }
   return facts;

@@ -84,14 +84,14 @@ TEST(ProcessDoctor, DescribesTheIsolationOfATeamServer) {
   EXPECT_EQ(finding_on(diagnosis, "separate projects").advice, "tasks.network: own");
 }
 
-TEST(ProcessDoctor, DescribesTheWayOutOfATeamServersJobs) {
+TEST(ProcessDoctor, DescribesTheEgressOfATeamServersJobs) {
   ProcessFacts facts = healthy_node();
   facts.is_team = true;
-  facts.way_out = std::string("over a bridge");
+  facts.egress = std::string("over a bridge");
   EXPECT_EQ(finding_on(diagnose(facts), "job networks").text,
             "each job has its own, and reaches the Internet over a bridge");
-  facts.way_out = base::Error{.what = "jobs have no way to the Internet: nft is not installed",
-                              .advice = "tasks.internet: false"};
+  facts.egress = base::Error{.what = "jobs have no way to the Internet: nft is not installed",
+                             .advice = "tasks.internet: false"};
   const Finding finding = finding_on(diagnose(facts), "job networks");
   EXPECT_EQ(finding.verdict, Verdict::kNote);
   EXPECT_EQ(finding.text,

@@ -35,11 +35,11 @@ Answers ask_all(const std::vector<Question>& questions, const std::vector<std::s
     const auto path = base::find_program(question.argv.front(), environment);
     answers[question.name] = ProgramAnswer();
     if (!path) continue;
-    ProgramWish wish{
+    ProgramPlan plan{
         .argv = question.argv, .environment = environment, .input = {}, .patience = patience};
-    wish.argv.front() = *path;
+    plan.argv.front() = *path;
     ++left;
-    runner.run(std::move(wish),
+    runner.run(std::move(plan),
                [&, name = question.name, path = *path](base::Result<ProgramEnd> end) {
                  answers[name] = answer_of(path, std::move(end));
                  if (--left == 0) loop.stop();
@@ -66,8 +66,8 @@ std::string first_line(const std::string& text) {
 std::string complaint(const ProgramAnswer& answer) {
   constexpr size_t kMost = 200;
   if (answer.was_late) return "it did not answer in time";
-  const std::string said = first_line(answer.errors);
-  if (!said.empty()) return base::shortened(said, kMost);
+  const std::string reported = first_line(answer.errors);
+  if (!reported.empty()) return base::shortened(reported, kMost);
   const std::string printed = first_line(answer.output);
   if (!printed.empty()) return base::shortened(printed, kMost);
   return answer.code < 0 ? "it was killed by a signal"

@@ -24,9 +24,9 @@ class Watch : public testing::Test {
 
 TEST_F(Watch, ReportsAChangeToEveryWatcher) {
   FileWatch watch(loop_);
-  int told = 0;
+  int notifications = 0;
   const auto count = [&] {
-    if (++told == 2) loop_.stop();
+    if (++notifications == 2) loop_.stop();
   };
   const auto one = watch.watch(path_, count);
   const auto two = watch.watch(path_, count);
@@ -34,20 +34,20 @@ TEST_F(Watch, ReportsAChangeToEveryWatcher) {
   append("x");
   loop_.run();
 
-  EXPECT_EQ(told, 2);
+  EXPECT_EQ(notifications, 2);
 }
 
 TEST_F(Watch, DoesNotCallADroppedHandle) {
   FileWatch watch(loop_);
-  bool told_dropped = false;
-  auto dropped = watch.watch(path_, [&] { told_dropped = true; });
+  bool dropped_notified = false;
+  auto dropped = watch.watch(path_, [&] { dropped_notified = true; });
   const auto kept = watch.watch(path_, [&] { loop_.stop(); });
   dropped.reset();
 
   append("x");
   loop_.run();
 
-  EXPECT_FALSE(told_dropped);
+  EXPECT_FALSE(dropped_notified);
 }
 
 TEST_F(Watch, AHandleMayOutliveTheWatch) {
@@ -80,9 +80,9 @@ TEST_F(Watch, ComparesFilesWhileTheKernelDeniesADescriptor) {
   const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
   FileWatch watch(loop_);
-  int told = 0;
+  int notifications = 0;
   const auto count = [&] {
-    if (++told == 2) loop_.stop();
+    if (++notifications == 2) loop_.stop();
   };
   const auto one = watch.watch(path_, count);
   const auto two = watch.watch(path_, count);
@@ -91,7 +91,7 @@ TEST_F(Watch, ComparesFilesWhileTheKernelDeniesADescriptor) {
   append("x");
   loop_.run();
 
-  EXPECT_EQ(told, 2);
+  EXPECT_EQ(notifications, 2);
 }
 
 TEST_F(Watch, ReportsAFileThatTheKernelCouldNotWatchYet) {

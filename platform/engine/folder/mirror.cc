@@ -37,9 +37,9 @@ Result<uint64_t> file_size_of(const SeldomFile& file) {
   return ::fstat(open->get(), &status) == 0 ? static_cast<uint64_t>(status.st_size) : 0;
 }
 
-Error gap(std::string_view what, uint64_t expected, uint64_t told) {
+Error gap(std::string_view what, uint64_t expected, uint64_t actual) {
   return {.code = ErrorCode::kInternal,
-          .what = "the bytes from " + std::to_string(expected) + " to " + std::to_string(told) +
+          .what = "the bytes from " + std::to_string(expected) + " to " + std::to_string(actual) +
                   " of the task's " + std::string(what) + " are missing"};
 }
 
@@ -121,18 +121,18 @@ Result<void> Mirror::take_log_start(const FollowRecord& record) {
   MUSTER_TRY(const LogStart before, read_log_start(folder_.log_start()));
   const fs::path draft = folder_.log_start().string() + ".told";
   MUSTER_CHECK(base::write_file(draft, record.bytes));
-  const auto told = read_log_start(draft);
+  const auto start = read_log_start(draft);
   std::error_code ignored;
   fs::remove(draft, ignored);
-  if (!told) return told.error();
-  if (told->offset <= before.offset) return {};
-  if (told->offset > log_offset_) {
+  if (!start) return start.error();
+  if (start->offset <= before.offset) return {};
+  if (start->offset > log_offset_) {
     MUSTER_TRY(const auto open, log_.descriptor());
-    if (::ftruncate(open->get(), static_cast<off_t>(told->offset)) != 0) {
+    if (::ftruncate(open->get(), static_cast<off_t>(start->offset)) != 0) {
       return base::system_error("cannot write the task's log", errno);
     }
   }
-  return cut_log(told->offset, record.bytes);
+  return cut_log(start->offset, record.bytes);
 }
 
 Result<void> Mirror::cut_log(uint64_t offset, std::string_view start) {

@@ -210,7 +210,7 @@ TEST_F(MirrorOfATask, DropsEndlessMetrics) {
   Mirror mirror = open();
   ASSERT_TRUE(mirror.take(record(FollowKind::kMetrics, "1 - a=1\n", 0)));
   const std::string piece(kMaxFollowRecord, 'x');
-  for (int64_t told = 0; told < 6 * kMaxMetricLog; told += kMaxFollowRecord) {
+  for (int64_t size = 0; size < 6 * kMaxMetricLog; size += kMaxFollowRecord) {
     ASSERT_TRUE(mirror.take(record(FollowKind::kMetrics, piece, mirror.metrics_offset())));
   }
   EXPECT_LT(fs::file_size(folder_.metrics()), 5 * kMaxMetricLog);

@@ -20,12 +20,12 @@ class NearEnd : public Exec {
   explicit NearEnd(std::shared_ptr<RunConversation> conversation)
       : conversation_(std::move(conversation)) {}
   ~NearEnd() override { conversation_->drop(); }
-  void when_begun(Begun told) override { conversation_->when_begun(std::move(told)); }
+  void when_begun(Begun on_begun) override { conversation_->when_begun(std::move(on_begun)); }
   void write(std::string_view bytes) override { conversation_->write(bytes); }
   size_t waiting() const override { return conversation_->waiting(); }
-  void close_input() override { conversation_->say(AttachInputEnd{}); }
+  void close_input() override { conversation_->send(AttachInputEnd{}); }
   void resize(int rows, int columns) override {
-    conversation_->say(AttachSize{.rows = rows, .columns = columns});
+    conversation_->send(AttachSize{.rows = rows, .columns = columns});
   }
   void pause(bool paused) override { conversation_->pause(paused); }
 
@@ -46,7 +46,7 @@ void RunConversation::connected(std::unique_ptr<RunLink> link) {
   drained();
 }
 
-void RunConversation::say(const RunMessage& message) {
+void RunConversation::send(const RunMessage& message) {
   if (ended_) return;
   const std::string packet = encode_run(message);
   link_ ? link_->write(packet) : void(waiting_ += packet);
@@ -54,7 +54,7 @@ void RunConversation::say(const RunMessage& message) {
 
 void RunConversation::write(std::string_view bytes) {
   for (size_t at = 0; at < bytes.size(); at += kAttachPiece) {
-    say(AttachInput{std::string(bytes.substr(at, kAttachPiece))});
+    send(AttachInput{std::string(bytes.substr(at, kAttachPiece))});
   }
   is_full_ = is_full_ || waiting() > Exec::kHigh;
 }
@@ -69,15 +69,15 @@ void RunConversation::pause(bool paused) {
   });
 }
 
-void RunConversation::when_begun(Exec::Begun told) {
-  if (has_begun_ || ended_) return told({});
-  told_ = std::move(told);
+void RunConversation::when_begun(Exec::Begun on_begun) {
+  if (has_begun_ || ended_) return on_begun({});
+  on_begun_ = std::move(on_begun);
 }
 
 void RunConversation::drop() {
   ended_ = true;
   handlers_ = {};
-  told_ = nullptr;
+  on_begun_ = nullptr;
   close();
 }
 
@@ -87,7 +87,7 @@ void RunConversation::take(std::string_view bytes) {
   read();
 }
 
-void RunConversation::hear_words(std::string_view words) {
+void RunConversation::add_words(std::string_view words) {
   words_ += words.substr(0, kKeptFarEndWords - std::min(kKeptFarEndWords, words_.size()));
 }
 
@@ -96,7 +96,7 @@ void RunConversation::read() {
     const auto message = reader_.next();
     if (!message) break;
     if (!std::holds_alternative<RunRefused>(*message)) begun();
-    std::visit([this](const auto& said) { heed(said); }, *message);
+    std::visit([this](const auto& each) { handle(each); }, *message);
   }
   if (!ended_ && reader_.is_broken()) return finish(if_cut_);
   if (may_read() && hung_up_) cut_off();
@@ -105,38 +105,38 @@ void RunConversation::read() {
 void RunConversation::begun() {
   if (std::exchange(has_begun_, true)) return;
   if (paused_ && link_) link_->pause(true);
-  tell_begun({});
+  report_begun({});
 }
 
 /// The callback may destroy this object.
-void RunConversation::tell_begun(base::Result<void> how) {
-  if (const auto told = std::exchange(told_, nullptr)) told(std::move(how));
+void RunConversation::report_begun(base::Result<void> how) {
+  if (const auto on_begun = std::exchange(on_begun_, nullptr)) on_begun(std::move(how));
 }
 
-void RunConversation::heed(const AttachOutput& output) {
+void RunConversation::handle(const AttachOutput& output) {
   const auto on_output = handlers_.on_output;
   if (on_output) on_output(output.bytes, output.is_error);
 }
 
-void RunConversation::heed(const AttachLeftOut& gap) {
+void RunConversation::handle(const AttachLeftOut& gap) {
   const auto on_output = handlers_.on_output;
   if (on_output) on_output(left_out_text(gap.bytes), true);
 }
 
-void RunConversation::heed(const RunOutputEnd& end) {
+void RunConversation::handle(const RunOutputEnd& end) {
   const auto on_end = handlers_.on_output_end;
   if (on_end) on_end(end.is_error);
 }
 
 void RunConversation::refused(const base::Error& error) {
   if (ended_) return;
-  if (!told_) return finish({.code = kNotRun, .error = error.what});
-  const auto told = std::exchange(told_, nullptr);
+  if (!on_begun_) return finish({.code = kNotRun, .error = error.what});
+  const auto on_begun = std::exchange(on_begun_, nullptr);
   drop();
-  told(error);
+  on_begun(error);
 }
 
-void RunConversation::heed(const RunEnded& end) {
+void RunConversation::handle(const RunEnded& end) {
   finish(end.record.status);
 }
 
@@ -151,7 +151,7 @@ void RunConversation::cut_off() {
   const std::weak_ptr<RunConversation> weak = weak_from_this();
   if (task_) {
     patience_ = loop_.after(kPatience, [weak] {
-      if (const auto self = weak.lock()) self->say_end(self->if_cut_);
+      if (const auto self = weak.lock()) self->report_end(self->if_cut_);
     });
   }
   finish(if_cut_);
@@ -165,17 +165,17 @@ void RunConversation::cut(const base::Error& error) {
 }
 
 void RunConversation::finish(const job::ExitStatus& status) {
-  if (!task_) return say_end(status);
+  if (!task_) return report_end(status);
   close();
   reader_ = {};
   task_->wait([weak = weak_from_this(), status] {
     const auto self = weak.lock();
-    if (self) self->say_end(self->task_->status().value_or(status));
+    if (self) self->report_end(self->task_->status().value_or(status));
   });
 }
 
-void RunConversation::say_end(const job::ExitStatus& status) {
-  tell_begun({});
+void RunConversation::report_end(const job::ExitStatus& status) {
+  report_begun({});
   const auto on_exit = std::exchange(handlers_.on_exit, nullptr);
   drop();
   if (on_exit) on_exit(status);

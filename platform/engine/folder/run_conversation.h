@@ -39,14 +39,14 @@ class RunConversation : public std::enable_shared_from_this<RunConversation> {
       : loop_(loop), if_cut_(std::move(if_cut)), handlers_(std::move(handlers)) {}
 
   /// For the task's own program: its end is reported when its log is complete.
-  void hear_end_of(TaskEnd task) { task_ = std::move(task); }
+  void await_end_of(TaskEnd task) { task_ = std::move(task); }
 
   // Events of the connection.
   /// Sends the messages that waited for the connection.
   void connected(std::unique_ptr<RunLink> link);
   void take(std::string_view bytes);
   /// Error output of the far end; its beginning is reported if the connection breaks.
-  void hear_words(std::string_view words);
+  void add_words(std::string_view words);
   void hung_up();
   /// The program does not exist or cannot be reached; `error` is the reason of the far end. No
   /// other event follows.
@@ -58,8 +58,8 @@ class RunConversation : public std::enable_shared_from_this<RunConversation> {
   bool has_ended() const { return ended_; }
 
   // Calls of the program's user.
-  void when_begun(Exec::Begun told);
-  void say(const RunMessage& message);
+  void when_begun(Exec::Begun on_begun);
+  void send(const RunMessage& message);
   void write(std::string_view bytes);
   size_t waiting() const { return waiting_.size() + (link_ ? link_->waiting() : 0); }
   void pause(bool paused);
@@ -69,24 +69,24 @@ class RunConversation : public std::enable_shared_from_this<RunConversation> {
   bool may_read() const { return !ended_ && !(paused_ && has_begun_); }
   void read();
   void begun();
-  void heed(const AttachOutput& output);
-  void heed(const AttachLeftOut& gap);
-  void heed(const RunOutputEnd& end);
-  void heed(const RunRefused& said) { refused(said.error); }
-  void heed(const RunEnded& end);
+  void handle(const AttachOutput& output);
+  void handle(const AttachLeftOut& gap);
+  void handle(const RunOutputEnd& end);
+  void handle(const RunRefused& refusal) { refused(refusal.error); }
+  void handle(const RunEnded& end);
   /// Other messages are for the shim, or need no action.
   template <class Message>
-  void heed(const Message& /*message*/) {}
-  void tell_begun(base::Result<void> how);
+  void handle(const Message& /*message*/) {}
+  void report_begun(base::Result<void> how);
   void cut_off();
   void finish(const job::ExitStatus& status);
-  void say_end(const job::ExitStatus& status);
+  void report_end(const job::ExitStatus& status);
   void close();
 
   base::EventLoop& loop_;
   job::ExitStatus if_cut_;
   ExecHandlers handlers_;
-  Exec::Begun told_;
+  Exec::Begun on_begun_;
   RunReader reader_;
   std::unique_ptr<RunLink> link_;
   std::string waiting_;  ///< bytes that wait for the link

@@ -40,10 +40,10 @@ class Conversation : public ::testing::Test {
   void connect() { conversation_->connected(std::make_unique<FakeLink>(line_)); }
   void ask_when_begun() {
     near_->when_begun([this](const Result<void>& how) {
-      heard_.push_back(how ? "begun" : "not begun: " + how.error().what);
+      events_.push_back(how ? "begun" : "not begun: " + how.error().what);
     });
   }
-  void say(const RunMessage& message) { conversation_->take(encode_run(message)); }
+  void deliver(const RunMessage& message) { conversation_->take(encode_run(message)); }
   void let_loop_run() {
     bool turned = false;
     loop_.loop().post([&] {
@@ -55,33 +55,33 @@ class Conversation : public ::testing::Test {
 
   base::TestLoop loop_;
   Line line_;
-  std::vector<std::string> heard_;
+  std::vector<std::string> events_;
   std::shared_ptr<RunConversation> conversation_ = std::make_shared<RunConversation>(
       loop_.loop(), job::ExitStatus{.signal = SIGKILL},
       ExecHandlers{
-          .on_output = [this](std::string_view bytes, bool) { heard_.emplace_back(bytes); },
+          .on_output = [this](std::string_view bytes, bool) { events_.emplace_back(bytes); },
           .on_exit =
               [this](const job::ExitStatus& status) {
-                heard_.push_back("exit " + std::to_string(status.shell_code()) + status.error);
+                events_.push_back("exit " + std::to_string(status.shell_code()) + status.error);
               },
-          .on_drain = [this] { heard_.emplace_back("drained"); }});
+          .on_drain = [this] { events_.emplace_back("drained"); }});
   std::unique_ptr<Exec> near_ = near_end_of(conversation_);
 };
 
-using HeardEvents = std::vector<std::string>;
+using Events = std::vector<std::string>;
 
 const Error kNoProgram{.code = ErrorCode::kNotFound, .what = "no program"};
 
 TEST_F(Conversation, TheStartIsReportedBeforeTheOutput) {
   ask_when_begun();
   connect();
-  EXPECT_EQ(heard_, HeardEvents{});
+  EXPECT_EQ(events_, Events{});
 
-  say(RunBegun{});
-  say(AttachOutput{.bytes = "out"});
-  say(RunEnded{{.status = {.code = 4}, .ended = {}}});
+  deliver(RunBegun{});
+  deliver(AttachOutput{.bytes = "out"});
+  deliver(RunEnded{{.status = {.code = 4}, .ended = {}}});
 
-  EXPECT_EQ(heard_, (HeardEvents{"begun", "out", "exit 4"}));
+  EXPECT_EQ(events_, (Events{"begun", "out", "exit 4"}));
 }
 
 TEST_F(Conversation, TheStartIsReportedWhilePaused) {
@@ -91,13 +91,13 @@ TEST_F(Conversation, TheStartIsReportedWhilePaused) {
   EXPECT_FALSE(line_.paused) << "its first message would not be read";
 
   conversation_->take(encode_run(RunBegun{}) + encode_run(AttachOutput{.bytes = "out"}));
-  EXPECT_EQ(heard_, HeardEvents{"begun"});
+  EXPECT_EQ(events_, Events{"begun"});
   EXPECT_TRUE(line_.paused);
 
   near_->pause(false);
   EXPECT_FALSE(line_.paused);
   let_loop_run();
-  EXPECT_EQ(heard_, (HeardEvents{"begun", "out"}));
+  EXPECT_EQ(events_, (Events{"begun", "out"}));
 }
 
 TEST_F(Conversation, ARefusalIsReportedInsteadOfAnEnd) {
@@ -105,11 +105,11 @@ TEST_F(Conversation, ARefusalIsReportedInsteadOfAnEnd) {
   near_->pause(true);
   connect();
 
-  say(RunRefused{kNoProgram});
+  deliver(RunRefused{kNoProgram});
   conversation_->hung_up();
   let_loop_run();
 
-  EXPECT_EQ(heard_, HeardEvents{"not begun: no program"});
+  EXPECT_EQ(events_, Events{"not begun: no program"});
   EXPECT_TRUE(line_.dropped);
 }
 
@@ -119,15 +119,15 @@ TEST_F(Conversation, ARefusedConnectionIsReported) {
 
   conversation_->refused(kNoProgram);
 
-  EXPECT_EQ(heard_, HeardEvents{"not begun: no program"});
+  EXPECT_EQ(events_, Events{"not begun: no program"});
 }
 
 TEST_F(Conversation, ARefusalIsAnEndIfTheStartIsNotAwaited) {
   connect();
 
-  say(RunRefused{kNoProgram});
+  deliver(RunRefused{kNoProgram});
 
-  EXPECT_EQ(heard_, HeardEvents{"exit 127no program"});
+  EXPECT_EQ(events_, Events{"exit 127no program"});
 }
 
 TEST_F(Conversation, AHangUpIsAnEnd) {
@@ -137,7 +137,7 @@ TEST_F(Conversation, AHangUpIsAnEnd) {
 
   conversation_->hung_up();
 
-  EXPECT_EQ(heard_, (HeardEvents{"begun", "exit 137"}));
+  EXPECT_EQ(events_, (Events{"begun", "exit 137"}));
 }
 
 TEST_F(Conversation, ACallbackMayDropIt) {
@@ -146,7 +146,7 @@ TEST_F(Conversation, ACallbackMayDropIt) {
 
   conversation_->take(encode_run(RunBegun{}) + encode_run(AttachOutput{.bytes = "out"}));
 
-  EXPECT_EQ(heard_, HeardEvents{});
+  EXPECT_EQ(events_, Events{});
 }
 
 TEST_F(Conversation, InputWaitsForTheConnectionAndReportsSpace) {
@@ -154,12 +154,12 @@ TEST_F(Conversation, InputWaitsForTheConnectionAndReportsSpace) {
   EXPECT_GT(near_->waiting(), Exec::kHigh);
 
   connect();
-  EXPECT_EQ(heard_, HeardEvents{}) << "the connection has all of it still";
+  EXPECT_EQ(events_, Events{}) << "the connection has all of it still";
   EXPECT_GT(near_->waiting(), Exec::kHigh);
 
   line_.sent.clear();
   conversation_->drained();
-  EXPECT_EQ(heard_, HeardEvents{"drained"});
+  EXPECT_EQ(events_, Events{"drained"});
 }
 
 }  // namespace

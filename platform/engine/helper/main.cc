@@ -158,11 +158,11 @@ void pump_both_ways(int socket) {
   Pump there{.from = STDIN_FILENO, .to = socket};
   Pump back{.from = socket, .to = STDOUT_FILENO};
   while (!there.closed || !back.closed) {
-    const auto wanting = [](const Pump& pump) { return pump.is_empty() && !pump.no_more; };
+    const auto can_read = [](const Pump& pump) { return pump.is_empty() && !pump.no_more; };
     // poll() ignores a negative descriptor. A descriptor at its end would always be ready.
-    std::array<pollfd, 4> fds{{{wanting(there) ? there.from : -1, POLLIN, 0},
+    std::array<pollfd, 4> fds{{{can_read(there) ? there.from : -1, POLLIN, 0},
                                {there.is_empty() ? -1 : socket, POLLOUT, 0},
-                               {wanting(back) ? socket : -1, POLLIN, 0},
+                               {can_read(back) ? socket : -1, POLLIN, 0},
                                {back.is_empty() ? -1 : back.to, POLLOUT, 0}}};
     if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
     if (!turn(there, fds[0], fds[1]) || !turn(back, fds[2], fds[3])) return;
@@ -201,22 +201,22 @@ using muster::base::Error;
 using muster::base::Result;
 using namespace muster::workspace;  // NOLINT(google-build-using-namespace): this is its program
 
-void say(const std::string& lines) {
+void print(const std::string& lines) {
   static_cast<void>(muster::base::write_all(STDERR_FILENO, lines));
 }
 
-void say_note(const CopyNote& note) {
-  say(to_line(note));
+void print_note(const CopyNote& note) {
+  print(to_line(note));
 }
 
-int told(const Result<size_t>& failed) {
-  if (!failed) say(to_lines(failed.error()));
+int report_result(const Result<size_t>& failed) {
+  if (!failed) print(to_lines(failed.error()));
   return failed && *failed == 0 ? 0 : 1;
 }
 
 /// Returns the number of entries that were not copied.
 Result<size_t> pack(const std::string& path) {
-  MUSTER_TRY(TarPacker packer, TarPacker::open(path, say_note));
+  MUSTER_TRY(TarPacker packer, TarPacker::open(path, print_note));
   while (true) {
     MUSTER_TRY(const std::string_view piece, packer.next());
     if (piece.empty()) return packer.totals().failed;
@@ -236,7 +236,7 @@ Result<size_t> unpack(const std::string& path) {
     if (count < 0) return muster::base::system_error("cannot read the sent content", errno);
     return std::string_view(buffer.data(), static_cast<size_t>(count));
   };
-  MUSTER_TRY(const CopyTotals totals, unpack_tar(read, {.target = path}, {.on_note = say_note}));
+  MUSTER_TRY(const CopyTotals totals, unpack_tar(read, {.target = path}, {.on_note = print_note}));
   return totals.failed;
 }
 
@@ -244,10 +244,10 @@ Result<size_t> unpack(const std::string& path) {
 
 int main(int argc, char** argv) {
   const std::string_view what = argc == 3 ? argv[1] : "";
-  if (what == "pack") return told(pack(argv[2]));
-  if (what == "unpack") return told(unpack(argv[2]));
+  if (what == "pack") return report_result(pack(argv[2]));
+  if (what == "unpack") return report_result(unpack(argv[2]));
   const auto port = muster::base::number_of<int>(argc == 3 ? argv[2] : "");
   if (what == "connect" && port) return muster::engine::connect_port(*port);
-  say("error: invalid: muster-helper is run by muster; see muster --help\n");
+  print("error: invalid: muster-helper is run by muster; see muster --help\n");
   return 2;
 }

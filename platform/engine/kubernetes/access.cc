@@ -194,14 +194,14 @@ class FileAccess : public Access {
   }
 
   void run_plugin() {
-    ProgramWish wish{.argv = {sources_.plugin->command},
+    ProgramPlan plan{.argv = {sources_.plugin->command},
                      .environment = exec_environment(
                          environment_, *sources_.plugin,
                          exec_info(*sources_.plugin, sources_.cluster, files_.authorities)),
                      .patience = plugin_patience_};
-    wish.argv.insert(wish.argv.end(), sources_.plugin->arguments.begin(),
+    plan.argv.insert(plan.argv.end(), sources_.plugin->arguments.begin(),
                      sources_.plugin->arguments.end());
-    programs_.run(std::move(wish), [this](const Result<ProgramEnd>& end) { plugin_ended(end); });
+    programs_.run(std::move(plan), [this](const Result<ProgramEnd>& end) { plugin_ended(end); });
   }
 
   void plugin_ended(const Result<ProgramEnd>& end) {

@@ -57,7 +57,7 @@ TEST(ExecCredential, APluginReceivesTheClusterIfItRequestsThat) {
   EXPECT_EQ(exec_info(plugin, cluster, "PEM"),
             R"({"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",)"
             R"("spec":{"interactive":false}})");
-  plugin.wants_cluster = true;
+  plugin.needs_cluster = true;
   const auto info = nlohmann::json::parse(exec_info(plugin, cluster, "PEM"));
   EXPECT_EQ(info["spec"]["cluster"]["server"], "https://c");
   EXPECT_EQ(info["spec"]["cluster"]["certificate-authority-data"], "UEVN");

@@ -112,11 +112,11 @@ class Pages : public std::enable_shared_from_this<Pages> {
                            .resource = std::string(which_.resource.plural),
                            .doing = doing_,
                            .target = target_of(which_.resource, which_.space, "", query)},
-                          [this](const Result<http::Response>& answer) { heard(answer); });
+                          [this](const Result<http::Response>& answer) { on_answer(answer); });
   }
 
  private:
-  void heard(const Result<http::Response>& answer) {
+  void on_answer(const Result<http::Response>& answer) {
     const auto self = shared_from_this();
     const bool is_expired = !answer && !continue_.empty() &&
                             refusal_of(answer.error()) != nullptr &&

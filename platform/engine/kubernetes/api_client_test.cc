@@ -94,7 +94,7 @@ TEST_F(ApiClientTest, AnAnswerThatIsNotJsonIsAnError) {
   EXPECT_EQ(get_pod().error().code, ErrorCode::kInternal);
 }
 
-TEST_F(ApiClientTest, ABusyServerIsAskedAgainWhenItSays) {
+TEST_F(ApiClientTest, ABusyServerIsAskedAgainAfterItsDelay) {
   const auto busy = [](const http::Request&) {
     return FakeApiServer::refusal(429, "TooManyRequests", "busy", {{"retry-after", "1"}});
   };

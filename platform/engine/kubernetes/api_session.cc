@@ -73,11 +73,11 @@ class ApiSession::Request : public std::enable_shared_from_this<Request> {
     if (!ask_.body.empty()) request.headers["content-type"] = ask_.content_type;
     const http::AsyncLimits limits = ask_.limits.value_or(http::AsyncLimits{
         .connect = session->options().connect, .answer = session->options().answer});
-    call_ =
-        session->client_for(*credentials)
-            .stream(
-                std::move(request), limits, ask_.on_piece,
-                [this](Result<http::Response> answer) { heard(std::move(answer)); }, ask_.on_head);
+    call_ = session->client_for(*credentials)
+                .stream(
+                    std::move(request), limits, ask_.on_piece,
+                    [this](Result<http::Response> answer) { on_answer(std::move(answer)); },
+                    ask_.on_head);
   }
 
   void open(ApiSession& session, const Credentials& credentials, const std::string& target) {
@@ -89,14 +89,14 @@ class ApiSession::Request : public std::enable_shared_from_this<Request> {
         {.connect = session.options().connect, .answer = session.options().answer},
         [this](Result<http::WebSocketAnswer> answer) {
           const auto self = shared_from_this();
-          if (!answer) return heard(std::move(answer).error());
-          if (answer->socket == nullptr) return heard(std::move(answer->answer));
+          if (!answer) return on_answer(std::move(answer).error());
+          if (answer->socket == nullptr) return on_answer(std::move(answer->answer));
           socket_ = *std::move(answer);
-          heard(http::Response{.status = 101});
+          on_answer(http::Response{.status = 101});
         });
   }
 
-  void heard(Result<http::Response> answer) {
+  void on_answer(Result<http::Response> answer) {
     const auto self = shared_from_this();
     const auto session = session_.lock();
     if (session == nullptr || session->is_closed_) return;

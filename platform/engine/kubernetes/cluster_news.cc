@@ -36,7 +36,7 @@ void ClusterNews::pod_changed(const OwnPod& own) {
   if (gang->is_unreadable && gang->uid.empty()) gang->uid = own.facts.owner;
   // A pod of an earlier owner, or one that was given up, has the same name.
   const bool is_old = own.facts.owner != gang->uid || own.facts.uid == pod.unneeded_uid ||
-                      (own.facts.is_being_deleted && pod.is_wanted && !pod.facts);
+                      (own.facts.is_being_deleted && pod.is_desired && !pod.facts);
   if (is_old) return;
   if (!gang->needs_pod(own.task)) {
     pod.unneeded_uid = own.facts.uid;
@@ -105,7 +105,7 @@ void ClusterNews::synced() {
   for (const PodGangPointer& gang : parts_.gangs.all()) {
     if (gang->is_releasing) continue;
     for (auto& [task, pod] : gang->pods) {
-      if (pod.facts || pod.is_wanted || !gang->needs_pod(task)) continue;
+      if (pod.facts || pod.is_desired || !gang->needs_pod(task)) continue;
       pod.facts.emplace();
       pod.facts->name = pod_name(options_.pods.owner, gang->gang, task);
       pod.is_gone = true;

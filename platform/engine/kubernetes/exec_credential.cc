@@ -27,7 +27,7 @@ std::string credential_text(const Json& object, const char* name) {
 std::string exec_info(const ExecPlugin& plugin, const ClusterEntry& cluster,
                       const std::string& authorities) {
   Json spec{{"interactive", false}};
-  if (plugin.wants_cluster) {
+  if (plugin.needs_cluster) {
     Json described{{"server", cluster.server}};
     if (!cluster.tls_server_name.empty()) described["tls-server-name"] = cluster.tls_server_name;
     if (cluster.skips_verification) described["insecure-skip-tls-verify"] = true;

@@ -39,12 +39,13 @@ std::shared_ptr<void> GangPods::prepare(const PodJob& job, std::vector<PodTask> 
     const lent::Seat& seat = gang->seat_of(*gang->tasks.at(task.task));
     if (seat.started) continue;
     // Without a node in its plan, the cluster has chosen the node.
-    const bool is_elsewhere = pod.is_wanted && !pod.plan.node.empty() && pod.plan.node != task.node;
+    const bool is_elsewhere =
+        pod.is_desired && !pod.plan.node.empty() && pod.plan.node != task.node;
     if (is_elsewhere) drop_pod(gang, task.task);
-    if (pod.is_wanted) continue;
+    if (pod.is_desired) continue;
     task.index = seat.index;
     task.mounts_programs = mounts_programs_on(task.node);
-    pod.is_wanted = true;
+    pod.is_desired = true;
     pod.plan = std::move(task);
   }
   create(gang, is_new);

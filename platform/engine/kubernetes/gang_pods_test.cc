@@ -218,7 +218,7 @@ TEST_F(PodsOfGang, AWorkerThatWasPreparedAndIsStoppedLosesItsPod) {
 
   starts_.stop(id_, {"worker-1", "main"});
 
-  EXPECT_FALSE(worker().is_wanted);
+  EXPECT_FALSE(worker().is_desired);
   EXPECT_NE(line->last<node::Farewell>(), nullptr);
   ASSERT_TRUE(run_until([&] { return server_.count(deletion_) == 1; }));
   EXPECT_FALSE(gang_->is_releasing) << "main runs";
@@ -238,7 +238,7 @@ TEST_F(PodsOfGang, AWorkerWhoseStartFailsLosesItsPod) {
   ASSERT_TRUE(run_until([&] { return started_.has_value(); }));
   EXPECT_FALSE(*started_);
   ASSERT_TRUE(run_until([&] { return server_.count(deletion_) == 1; }));
-  EXPECT_FALSE(worker().is_wanted);
+  EXPECT_FALSE(worker().is_desired);
   EXPECT_FALSE(gang_->is_releasing) << "main runs";
 }
 

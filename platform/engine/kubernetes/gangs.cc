@@ -85,7 +85,7 @@ bool PodGang::needs_pod(const std::string& task_name) const {
   const auto pod = pods.find(task_name);
   const TaskPointer held = task(task_name);
   const bool is_needed =
-      (pod != pods.end() && pod->second.is_wanted) || (held != nullptr && seat_of(*held).started);
+      (pod != pods.end() && pod->second.is_desired) || (held != nullptr && seat_of(*held).started);
   return is_needed || !has_started_tasks();
 }
 

@@ -30,7 +30,7 @@ using FaultsInRow = std::optional<std::chrono::steady_clock::time_point>;
 /// The pod of a task.
 struct HeldPod {
   PodTask plan;             ///< empty after a restart, until the caller prepares it again
-  bool is_wanted = false;   ///< it is to exist
+  bool is_desired = false;  ///< it is to exist
   bool is_created = false;  ///< the API server has accepted it
   Call creation;
   base::EventLoop::Interest retry;     ///< of the creation

@@ -272,7 +272,7 @@ class ConfigReader {
                       .arguments = texts(map, path, "args"),
                       .api_version = text(map, path, "apiVersion"),
                       .install_hint = text(map, path, "installHint"),
-                      .wants_cluster = flag(map, path, "provideClusterInfo")};
+                      .needs_cluster = flag(map, path, "provideClusterInfo")};
     if (plugin.command.empty()) fault(inner(path, "command"), map.line, "is missing");
     // As in kubectl, a relative path is relative to the file, and a name is searched in PATH.
     if (plugin.command.find('/') != std::string::npos) {
@@ -417,25 +417,25 @@ Result<Kubeconfig> load_kubeconfig(const std::vector<std::filesystem::path>& pat
 }
 
 Result<ChosenContext> choose_context(const Kubeconfig& config, const std::string& name) {
-  const std::string wanted = name.empty() ? config.current_context : name;
+  const std::string context_name = name.empty() ? config.current_context : name;
   const std::string in = " of kubeconfig " + base::in_quotes(config.source);
-  if (wanted.empty()) {
+  if (context_name.empty()) {
     return Error{.code = ErrorCode::kNotFound,
                  .what = "kubeconfig " + base::in_quotes(config.source) + " has no current context",
                  .advice = "choose a context: it has " + names_in(config.contexts)};
   }
-  const auto context = config.contexts.find(wanted);
+  const auto context = config.contexts.find(context_name);
   if (context == config.contexts.end()) {
-    const std::string similar = base::nearest(wanted, keys_of(config.contexts));
+    const std::string similar = base::nearest(context_name, keys_of(config.contexts));
     return Error{.code = ErrorCode::kNotFound,
-                 .what = "context " + base::in_quotes(wanted) + in + " does not exist",
+                 .what = "context " + base::in_quotes(context_name) + in + " does not exist",
                  .advice = similar.empty() ? "it has " + names_in(config.contexts)
                                            : "did you mean " + base::in_quotes(similar) + "?"};
   }
-  ChosenContext chosen{.name = wanted, .space = "default", .source = config.source};
+  ChosenContext chosen{.name = context_name, .space = "default", .source = config.source};
   if (!context->second.space.empty()) chosen.space = context->second.space;
   Error error{.code = ErrorCode::kInvalid,
-              .what = "context " + base::in_quotes(wanted) + in + " cannot be used"};
+              .what = "context " + base::in_quotes(context_name) + in + " cannot be used"};
   const auto cluster = config.clusters.find(context->second.cluster);
   if (cluster == config.clusters.end()) {
     error.faults.push_back({.field = "cluster",

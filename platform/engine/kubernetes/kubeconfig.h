@@ -38,7 +38,7 @@ struct ExecPlugin {
   std::vector<std::pair<std::string, std::string>> environment;  ///< added to the server's
   std::string api_version;     ///< "client.authentication.k8s.io/v1"
   std::string install_hint;    ///< for people, if the program is missing
-  bool wants_cluster = false;  ///< gets the cluster in KUBERNETES_EXEC_INFO
+  bool needs_cluster = false;  ///< gets the cluster in KUBERNETES_EXEC_INFO
   Interactive interactive = Interactive::kIfAvailable;
 
   bool operator==(const ExecPlugin&) const = default;
@@ -49,7 +49,7 @@ struct ClusterEntry {
   std::string tls_server_name;  ///< that the certificate must contain; empty: the host of `server`
   bool skips_verification = false;  ///< insecure-skip-tls-verify
   PemSource authorities;            ///< not given: those of the system
-  std::string proxy_url;            ///< empty: as the environment says
+  std::string proxy_url;            ///< empty: from the environment
   /// The extension client.authentication.k8s.io/exec, as JSON, for exec plug-ins; empty: none.
   std::string exec_config;
 

@@ -76,7 +76,7 @@ TEST(Kubeconfig, ReadsAFileOfKubectl) {
   EXPECT_EQ(chosen->user.exec->arguments, (std::vector<std::string>{"token", "--cluster", "c"}));
   EXPECT_EQ(chosen->user.exec->environment.front(),
             std::pair(std::string("REGION"), std::string("eu")));
-  EXPECT_TRUE(chosen->user.exec->wants_cluster);
+  EXPECT_TRUE(chosen->user.exec->needs_cluster);
   EXPECT_EQ(chosen->user.exec->install_hint, "get it from IT");
 
   const auto plain = choose_context(*config, "plain");

@@ -21,7 +21,7 @@ class PodLosses {
   /// Called before the tasks of a gang are lost to another gang.
   using Preempted = std::function<void(const PodGangPointer&, const job::PodEnd&)>;
 
-  /// `preempted`: empty if a lost task is all that the caller needs to learn. `last_words`: how long
+  /// `preempted`: empty if the caller needs only the lost tasks. `last_words`: how long
   /// the connections to a muster-node may deliver after its container has ended.
   PodLosses(base::EventLoop& loop, PodGangTable& gangs, lent::LentTasks& tasks, Preempted preempted,
             std::chrono::milliseconds last_words = std::chrono::seconds(5))

@@ -55,7 +55,7 @@ Error not_deleted_yet() {
 
 /// Whether the pod is to be created, and no request to do so is under way.
 bool is_missing(const HeldPod& pod) {
-  return pod.is_wanted && !pod.is_created && pod.creation == nullptr && !pod.facts;
+  return pod.is_desired && !pod.is_created && pod.creation == nullptr && !pod.facts;
 }
 
 bool has_pods_without_node(const PodGang& gang) {

@@ -207,7 +207,7 @@ class ObjectsOfRefusedGang : public testing::Test, protected base::TestLoop {
     Preparations preparations;
   };
 
-  void want_pods(Server& server, const PodGangPointer& gang) {
+  void request_pods(Server& server, const PodGangPointer& gang) {
     gang->job.name = "train";
     gang->job.project = "vision";
     gang->job.owner = "ada";
@@ -216,13 +216,13 @@ class ObjectsOfRefusedGang : public testing::Test, protected base::TestLoop {
       pod.plan.task = pod.plan.hostname = task;
       pod.plan.node = "n1";
       pod.plan.image = "pytorch:2";
-      pod.is_wanted = true;
+      pod.is_desired = true;
     }
     preparation_ = server.preparations.add(
         gang, {"main", "worker-0"},
         [this](const job::Fact& fact) {
           if (const auto* const waits = std::get_if<job::KubernetesWaits>(&fact)) {
-            told_ = waits->text;
+            wait_text_ = waits->text;
           }
           look();
         },
@@ -245,7 +245,7 @@ class ObjectsOfRefusedGang : public testing::Test, protected base::TestLoop {
   Server first_server_{*this};
   std::optional<base::Error> closed_;  ///< why no pod can call the server
   std::shared_ptr<void> preparation_;
-  std::string told_;
+  std::string wait_text_;
 };
 
 TEST_F(ObjectsOfRefusedGang, APodIsCreatedAfterAConflictAndAnErrorOfTheServer) {
@@ -255,7 +255,7 @@ TEST_F(ObjectsOfRefusedGang, APodIsCreatedAfterAConflictAndAnErrorOfTheServer) {
               answer_with(FakeApiServer::refusal(500, "InternalError", "leader changed")),
               answer_with(accepted("pod"))});
   const PodGangPointer gang = first_server_.table.add(id_, rsh::Key{});
-  want_pods(first_server_, gang);
+  request_pods(first_server_, gang);
 
   first_server_.objects.create(gang);
 
@@ -267,12 +267,12 @@ TEST_F(ObjectsOfRefusedGang, APodIsCreatedAfterAConflictAndAnErrorOfTheServer) {
 TEST_F(ObjectsOfRefusedGang, NothingIsCreatedWhileNoPodCouldCallTheServer) {
   closed_ = base::Error{.code = base::ErrorCode::kConflict, .what = "port 7445 is in use"};
   const PodGangPointer gang = first_server_.table.add(id_, rsh::Key{});
-  want_pods(first_server_, gang);
+  request_pods(first_server_, gang);
 
   first_server_.objects.create(gang);
 
-  ASSERT_TRUE(run_until([&] { return !told_.empty(); }));
-  EXPECT_EQ(told_, "port 7445 is in use");
+  ASSERT_TRUE(run_until([&] { return !wait_text_.empty(); }));
+  EXPECT_EQ(wait_text_, "port 7445 is in use");
   EXPECT_EQ(server_.count(owners_), 0U);
   closed_.reset();
   ASSERT_TRUE(run_until([&] { return has_pods(*gang); }));
@@ -282,12 +282,12 @@ TEST_F(ObjectsOfRefusedGang, NothingIsCreatedWhileNoPodCouldCallTheServer) {
 TEST_F(ObjectsOfRefusedGang, NoPodIsCreatedBeforeTheServiceAndTheNetworkPolicyAreAccepted) {
   server_.on(services_, {no_quota(), answer_with(accepted("service"))});
   const PodGangPointer gang = first_server_.table.add(id_, rsh::Key{});
-  want_pods(first_server_, gang);
+  request_pods(first_server_, gang);
 
   first_server_.objects.create(gang);
 
-  ASSERT_TRUE(run_until([&] { return !told_.empty(); }));
-  EXPECT_NE(told_.find("exceeded quota"), std::string::npos) << told_;
+  ASSERT_TRUE(run_until([&] { return !wait_text_.empty(); }));
+  EXPECT_NE(wait_text_.find("exceeded quota"), std::string::npos) << wait_text_;
   EXPECT_EQ(server_.count(pods_path_), 0U);
   ASSERT_TRUE(run_until([&] { return has_pods(*gang); }));
   EXPECT_EQ(server_.count(services_), 2U);
@@ -307,7 +307,7 @@ TEST_F(ObjectsOfRefusedGang, ErrorsOfTheServerThatLastAreGivenUp) {
       return fails ? FakeApiServer::refusal(500, "InternalError", "failed calling webhook")
                    : accepted("object");
     });
-    want_pods(impatient, gangs.back());
+    request_pods(impatient, gangs.back());
     preparations.push_back(std::exchange(preparation_, nullptr));
   }
 
@@ -326,7 +326,7 @@ TEST_F(ObjectsOfRefusedGang, AQuotaBetweenErrorsOfTheServerIsAwaited) {
   server_.on(services_, {failed, no_quota(), failed, answer_with(accepted("service"))});
   Server impatient(*this, std::chrono::milliseconds(0));
   const PodGangPointer gang = impatient.table.add(id_, rsh::Key{});
-  want_pods(impatient, gang);
+  request_pods(impatient, gang);
 
   impatient.objects.create(gang);
 
@@ -337,7 +337,7 @@ TEST_F(ObjectsOfRefusedGang, AQuotaBetweenErrorsOfTheServerIsAwaited) {
 TEST_F(ObjectsOfRefusedGang, ANetworkPolicyOfAnEarlierOwnerIsNotTheGangs) {
   server_.on(policies_, {exists(), answer_with(accepted("policy"))});
   const PodGangPointer gang = first_server_.table.add(id_, rsh::Key{});
-  want_pods(first_server_, gang);
+  request_pods(first_server_, gang);
 
   first_server_.objects.create(gang);
 
@@ -348,9 +348,9 @@ TEST_F(ObjectsOfRefusedGang, ANetworkPolicyOfAnEarlierOwnerIsNotTheGangs) {
 TEST_F(ObjectsOfRefusedGang, TheNextServerCreatesTheObjectsThatAreMissing) {
   server_.on(policies_, {no_quota(), answer_with(accepted("policy"))});
   const PodGangPointer first = first_server_.table.add(id_, rsh::Key{});
-  want_pods(first_server_, first);
+  request_pods(first_server_, first);
   first_server_.objects.create(first);
-  ASSERT_TRUE(run_until([&] { return !told_.empty() && first->missing.size() == 1; }));
+  ASSERT_TRUE(run_until([&] { return !wait_text_.empty() && first->missing.size() == 1; }));
   preparation_.reset();
   first->missing.clear();  // the server dies
   server_.on(services_, exists());
@@ -359,7 +359,7 @@ TEST_F(ObjectsOfRefusedGang, TheNextServerCreatesTheObjectsThatAreMissing) {
   ASSERT_TRUE(next.table.load());
   const PodGangPointer gang = next.table.find(id_);
   ASSERT_NE(gang, nullptr);
-  want_pods(next, gang);
+  request_pods(next, gang);
   next.objects.create(gang);
 
   ASSERT_TRUE(run_until([&] { return has_pods(*gang); }));

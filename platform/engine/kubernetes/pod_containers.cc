@@ -134,24 +134,24 @@ Json literals(const std::vector<std::string>& words) {
 }
 
 /// What the task has at a path, for another container. `mounts`: of the task's container.
-Json mount_beside(const job::PodContainerMount& wanted, const Json& mounts) {
+Json mount_beside(const job::PodContainerMount& requested, const Json& mounts) {
   const Json* base = nullptr;
   size_t depth = 0;
   for (const Json& mount : mounts) {
     const auto& at = mount["mountPath"].get_ref<const std::string&>();
-    const bool is_there = wanted.path == at || wanted.path.starts_with(at + "/");
+    const bool is_there = requested.path == at || requested.path.starts_with(at + "/");
     if (!is_there || at.size() <= depth) continue;
     base = &mount;
     depth = at.size();
   }
   if (base == nullptr) return nullptr;  // check_pod_containers() has refused it
-  Json mount{{"name", (*base)["name"]}, {"mountPath", wanted.own_path}};
+  Json mount{{"name", (*base)["name"]}, {"mountPath", requested.own_path}};
   std::string below = base->value("subPath", "");
-  if (wanted.path.size() > depth) {
-    below += (below.empty() ? "" : "/") + wanted.path.substr(depth + 1);
+  if (requested.path.size() > depth) {
+    below += (below.empty() ? "" : "/") + requested.path.substr(depth + 1);
   }
   if (!below.empty()) mount["subPath"] = below;
-  if (wanted.read_only || base->value("readOnly", false)) mount["readOnly"] = true;
+  if (requested.read_only || base->value("readOnly", false)) mount["readOnly"] = true;
   return mount;
 }
 
@@ -185,8 +185,8 @@ Json container_beside(const job::PodContainer& container, const PodSite& site, c
   if (container.memory_bytes > 0) claims["memory"] = std::to_string(container.memory_bytes);
   if (!claims.empty()) object["resources"] = {{"requests", claims}, {"limits", claims}};
   for (const std::string& text : container.mounts) {
-    const auto wanted = job::pod_container_mount_of(text);
-    Json mount = wanted ? mount_beside(*wanted, mounts) : Json();
+    const auto requested = job::pod_container_mount_of(text);
+    Json mount = requested ? mount_beside(*requested, mounts) : Json();
     if (!mount.is_null()) object["volumeMounts"].push_back(std::move(mount));
   }
   return object;

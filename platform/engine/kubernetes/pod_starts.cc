@@ -167,7 +167,7 @@ void PodStarts::give_up_prepared(const GangId& gang, const std::vector<std::stri
   for (const std::string& name : names) {
     const TaskPointer task = held->task(name);
     const bool is_idle = task != nullptr && !held->seat_of(*task).started && !task->start &&
-                         held->pods.at(name).is_wanted;
+                         held->pods.at(name).is_desired;
     if (is_idle && !is_pending(gang, name)) prepared.push_back(name);
   }
   if (!prepared.empty()) hooks_.give_up(held, prepared);

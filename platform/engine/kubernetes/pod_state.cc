@@ -122,26 +122,27 @@ const ContainerFacts& container_behind(const PodFacts& pod) {
 bool is_missing_for_good(const ContainerFacts& container) {
   if (is_one_of(container.waiting, {"InvalidImageName", "ErrImageNeverPull"})) return true;
   if (!is_one_of(container.waiting, {"ErrImagePull", "ImagePullBackOff"})) return false;
-  const auto says = [&](const char* words) {
+  const auto mentions = [&](const char* words) {
     return container.waiting_text.find(words) != std::string::npos;
   };
   // Files on the node that containerd's garbage collection has removed during the pull: it uses the
   // same words for them.
-  const bool is_of_node = says("extraction snapshot") || says("parent snapshot") ||
-                          says("content digest") || says("failed to unpack") ||
-                          says("failed to extract") || says(" lease ");
+  const bool is_of_node = mentions("extraction snapshot") || mentions("parent snapshot") ||
+                          mentions("content digest") || mentions("failed to unpack") ||
+                          mentions("failed to extract") || mentions(" lease ");
   if (is_of_node) return false;
-  return says("not found") || says("manifest unknown") || says("does not exist") ||
-         says("repository name not known") || says("no match for platform");
+  return mentions("not found") || mentions("manifest unknown") || mentions("does not exist") ||
+         mentions("repository name not known") || mentions("no match for platform");
 }
 
 bool is_refused_by_registry(const ContainerFacts& container) {
   if (!is_one_of(container.waiting, {"ErrImagePull", "ImagePullBackOff"})) return false;
-  const auto says = [&](const char* words) {
+  const auto mentions = [&](const char* words) {
     return container.waiting_text.find(words) != std::string::npos;
   };
-  return says("pull access denied") || says("unauthorized") || says("authorization failed") ||
-         says("403 Forbidden") || says("no basic auth credentials");
+  return mentions("pull access denied") || mentions("unauthorized") ||
+         mentions("authorization failed") || mentions("403 Forbidden") ||
+         mentions("no basic auth credentials");
 }
 
 std::string in_brackets(const std::string& text, const std::string& word) {
@@ -180,14 +181,14 @@ std::optional<Error> image_fault(const PodFacts& pod, const std::string& task) {
 /// The kubelet tries these again by itself: its caches or the container runtime are slow, or the
 /// runtime restarts, or still has a container of that name from a try that took too long.
 bool may_pass_by_itself(const ContainerFacts& container) {
-  const auto says = [&](std::string_view words) {
+  const auto mentions = [&](std::string_view words) {
     return container.waiting_text.find(words) != std::string::npos;
   };
   // A Secret that the cluster has just got is missing only for a moment.
-  if (container.waiting == "CreateContainerConfigError" && says("not found")) return true;
-  return says("timed out waiting") || says("deadline exceeded") ||
-         says("failed to reserve container name") || says("error reserving ctr name") ||
-         says("code = Unavailable");
+  if (container.waiting == "CreateContainerConfigError" && mentions("not found")) return true;
+  return mentions("timed out waiting") || mentions("deadline exceeded") ||
+         mentions("failed to reserve container name") || mentions("error reserving ctr name") ||
+         mentions("code = Unavailable");
 }
 
 std::optional<Error> container_fault(const PodFacts& pod, const std::string& task) {
@@ -305,7 +306,7 @@ job::KubernetesWaits wait_of(const PodFacts& pod, const std::string& task,
 }
 
 bool is_behind(const job::KubernetesWaits& one, const job::KubernetesWaits& other) {
-  // A pod whose image does not come is more telling than one that is only being prepared.
+  // A pod whose image does not arrive takes precedence over one that is only being prepared.
   const auto rank = [](const job::KubernetesWaits& waits) {
     switch (waits.stage) {
       case Stage::kAway:

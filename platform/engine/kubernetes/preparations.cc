@@ -20,7 +20,7 @@ struct Preparations::Preparation {
   std::vector<std::string> tasks;
   Progress progress;
   Done done;  ///< empty once it was called, or cancelled
-  std::optional<Waits> told;
+  std::optional<Waits> reported;
   base::EventLoop::Interest deadline;
   bool is_look_posted = false;
   bool is_changed = false;  ///< since the last examination
@@ -223,8 +223,8 @@ void Preparations::look_at(const Pointer& preparation) {
                   .word = "",
                   .text = outage->what};
   }
-  if (preparation->told == first) return;
-  preparation->told = first;
+  if (preparation->reported == first) return;
+  preparation->reported = first;
   if (preparation->progress) preparation->progress(*first);
 }
 
@@ -243,10 +243,11 @@ void Preparations::timed_out(const Pointer& preparation) {
   if (preparation->done == nullptr) return;
   // The job's own programs may take any time.
   const bool is_at_work =
-      preparation->told && preparation->told->stage == Waits::Stage::kInitContainer;
+      preparation->reported && preparation->reported->stage == Waits::Stage::kInitContainer;
   if (is_at_work) return begin_timeout(preparation);
-  const std::string reason =
-      preparation->told ? words::sentence(job::Reason(*preparation->told)) : "no pod was reported";
+  const std::string reason = preparation->reported
+                                 ? words::sentence(job::Reason(*preparation->reported))
+                                 : "no pod was reported";
   const PodGang& gang = *preparation->gang;
   Error error{
       .code = ErrorCode::kUnavailable,

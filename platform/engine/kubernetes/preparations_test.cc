@@ -80,18 +80,18 @@ TEST_F(PreparationOfPods, WaitsForTheOtherObjectsOfTheGang) {
   gang_->missing["networkpolicies"].refusal =
       base::Error{.code = base::ErrorCode::kRefused, .what = "exceeded quota"};
   const auto all = preparations(std::chrono::hours(1));
-  std::string told;
+  std::string wait_text;
 
   const auto handle = all->add(
       gang_, {"main"},
       [&](const job::Fact& fact) {
-        told = std::get<job::KubernetesWaits>(fact).text;
+        wait_text = std::get<job::KubernetesWaits>(fact).text;
         look();
       },
       into(done_));
 
-  ASSERT_TRUE(run_until([&] { return !told.empty(); }));
-  EXPECT_EQ(told, "exceeded quota");
+  ASSERT_TRUE(run_until([&] { return !wait_text.empty(); }));
+  EXPECT_EQ(wait_text, "exceeded quota");
   EXPECT_FALSE(done_);
   gang_->missing.clear();
   gang_->has_others = true;

@@ -33,8 +33,8 @@ class OwnPodTest : public testing::Test, protected base::TestLoop {
     return found;
   }
 
-  bool await(const std::vector<std::string>& wanted) {
-    return run_until([&] { return labels() == wanted; });
+  bool await(const std::vector<std::string>& expected) {
+    return run_until([&] { return labels() == expected; });
   }
 
   FakeApiServer server_;

@@ -1,5 +1,5 @@
-// For tests: a fake API server that answers as a test says, for faults that a real one does not
-// produce on demand: outdated positions, cut watches, busy answers, half of an object.
+// For tests: a fake API server with the answers that a test sets, for faults that a real one does
+// not produce on demand: outdated positions, cut watches, busy answers, half of an object.
 //
 // The server has a thread of its own; all members may be called from the test's thread.
 #pragma once
@@ -85,10 +85,13 @@ class FakeWatch : public std::enable_shared_from_this<FakeWatch> {
       std::optional<std::string> piece;
       {
         const std::scoped_lock lock(self->mutex_);
+        // An earlier callback may have sent these bytes and used up the receiver. Bytes without a
+        // receiver would be lost, and an empty piece would end the body.
+        if (!self->deliver_ || (self->waiting_.empty() && !self->has_ended_)) return;
         deliver = std::exchange(self->deliver_, nullptr);
         if (!self->waiting_.empty()) piece = std::exchange(self->waiting_, {});
       }
-      if (deliver) deliver(std::move(piece));
+      deliver(std::move(piece));
     });
   }
 

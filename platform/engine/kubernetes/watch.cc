@@ -120,10 +120,10 @@ struct Watch::State : std::enable_shared_from_this<State> {
     }
     for (const auto& [place, known] : gone) {
       objects.erase(place);
-      if (!tell_gone(place, known.uid, nullptr)) return false;
+      if (!report_gone(place, known.uid, nullptr)) return false;
     }
     is_synced = true;
-    return recovered() && (!handlers.on_synced || tell([this] { handlers.on_synced(); }));
+    return recovered() && (!handlers.on_synced || call_handler([this] { handlers.on_synced(); }));
   }
 
   // --- the watch
@@ -131,7 +131,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
   void watch(bool with_list) {
     is_listing = with_list;
     lines = JsonLines(options.most_bytes);
-    heard_events = false;
+    has_received_events = false;
     started = steady_clock::now();
     http::Query query{{"watch", "true"},
                       {"allowWatchBookmarks", "true"},
@@ -165,7 +165,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
     return spread * base::SystemRandom().bytes<1>()[0] / 255;
   }
 
-  /// An API server that ignores the wish for a list over the watch sends no end of it.
+  /// An API server that ignores the request for a list over the watch sends no end of the list.
   void expect_list() {
     list_timer = session->loop().after(options.list_silence, [this] { list_in_pages(); });
   }
@@ -201,7 +201,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
     if (type == "ERROR") return take_error(*object);
     const auto metadata = metadata_of(*object);
     if (!metadata) return stop_for(malformed());
-    heard_events = true;
+    has_received_events = true;
     if (list_timer) expect_list();
     if (type == "BOOKMARK") return take_bookmark(*metadata);
     if (type == "ADDED" || type == "MODIFIED") {
@@ -260,8 +260,8 @@ struct Watch::State : std::enable_shared_from_this<State> {
     if (!answer) return failed(answer.error());
     // An orderly end, by the time limit that was asked for.
     const bool was_short =
-        !heard_events && steady_clock::now() - started <
-                             std::min<steady_clock::duration>(kShortWatch, options.length);
+        !has_received_events && steady_clock::now() - started <
+                                    std::min<steady_clock::duration>(kShortWatch, options.length);
     if (was_short || is_listing) {
       return failed({.code = ErrorCode::kUnavailable,
                      .what = doing + ": " + session->name() + " ended the watch at once"});
@@ -291,7 +291,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
     if (refusal != nullptr && refusal->retry_after) {
       pause = std::max<milliseconds>(pause, *refusal->retry_after);
     }
-    if (!is_cut && !tell_outdated(error)) return;
+    if (!is_cut && !report_outdated(error)) return;
     retry_after(pause);
   }
 
@@ -314,14 +314,14 @@ struct Watch::State : std::enable_shared_from_this<State> {
     if (found != objects.end() && found->second.uid != metadata->key.uid) {
       const std::string old = found->second.uid;
       objects.erase(found);
-      if (!tell_gone(place, old, nullptr)) return false;
+      if (!report_gone(place, old, nullptr)) return false;
     }
     Known& known = objects[place];
     known.list = list_number;
     if (known.uid == metadata->key.uid && known.version == metadata->version) return true;
     known.uid = metadata->key.uid;
     known.version = metadata->version;
-    return tell([&] { handlers.on_object(object); });
+    return call_handler([&] { handlers.on_object(object); });
   }
 
   bool take_deleted(const Metadata& metadata, const Json& object) {
@@ -329,34 +329,34 @@ struct Watch::State : std::enable_shared_from_this<State> {
     const auto found = objects.find(place);
     if (found == objects.end() || found->second.uid != metadata.key.uid) return true;
     objects.erase(found);
-    return tell_gone(place, metadata.key.uid, &object);
+    return report_gone(place, metadata.key.uid, &object);
   }
 
   // --- the handlers, each of which may drop the watch
 
   template <class Action>
-  bool tell(const Action& action) {
+  bool call_handler(const Action& action) {
     if (is_dropped) return false;
     action();
     return !is_dropped;
   }
 
-  bool tell_gone(const Place& place, const std::string& uid, const Json* last) {
-    return tell(
+  bool report_gone(const Place& place, const std::string& uid, const Json* last) {
+    return call_handler(
         [&] { handlers.on_gone({.space = place.first, .name = place.second, .uid = uid}, last); });
   }
 
-  bool tell_outdated(const Error& error) {
+  bool report_outdated(const Error& error) {
     const OutageKind kind = kind_of(error);
     if (outage == kind) return !is_dropped;
     outage = kind;
-    return !handlers.on_outdated || tell([&] { handlers.on_outdated(error); });
+    return !handlers.on_outdated || call_handler([&] { handlers.on_outdated(error); });
   }
 
   bool recovered() {
     backoff.reset();
     if (!std::exchange(outage, std::nullopt)) return !is_dropped;
-    return !handlers.on_current || tell([this] { handlers.on_current(); });
+    return !handlers.on_current || call_handler([this] { handlers.on_current(); });
   }
 
   void drop() {
@@ -380,7 +380,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
   bool is_listing = false;  ///< the list comes over the watch
   bool is_synced = false;
   bool is_dropped = false;
-  bool heard_events = false;
+  bool has_received_events = false;
   steady_clock::time_point started;
   std::optional<Error> stop_reason;
   std::optional<OutageKind> outage;  ///< that was reported

@@ -153,7 +153,7 @@ TEST_F(WatchTest, AnOlderServerListsInPages) {
   EXPECT_FALSE(query(3).contains("sendInitialEvents"));
 }
 
-TEST_F(WatchTest, AServerThatIgnoresTheWishForAListIsAskedInPages) {
+TEST_F(WatchTest, AServerThatIgnoresTheRequestForAListIsAskedInPages) {
   const auto endless = server_.watch();
   const auto stream = server_.watch();
   server_.on(kListPods, {of(endless->answer()), list(pod("a", "u1", 1), 9), of(stream->answer())});

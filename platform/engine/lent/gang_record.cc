@@ -232,38 +232,40 @@ void RecordWriter::keep(fs::path path, std::string text, Done done) {
 
 void RecordWriter::write_all() {
   is_writing_ = true;
-  const auto wishes = std::make_shared<std::vector<Wish>>(std::exchange(waiting_, {}));
-  writing_.run([wishes] { write(*wishes); },
-               [this, wishes] {
+  const auto writes = std::make_shared<std::vector<PendingWrite>>(std::exchange(waiting_, {}));
+  writing_.run([writes] { write(*writes); },
+               [this, writes] {
                  is_writing_ = false;
                  if (!waiting_.empty()) write_all();
-                 for (Wish& wish : *wishes) wish.done(std::move(wish.outcome));
+                 for (PendingWrite& pending : *writes) pending.done(std::move(pending.outcome));
                });
 }
 
 /// On the other thread. A file is synced before it is renamed, and its folder after that.
-void RecordWriter::write(std::vector<Wish>& wishes) {
-  const bool together = wishes.size() > kFewRecords;
-  const auto each = [&](const std::function<Result<void>(const Wish&)>& step) {
-    for (Wish& wish : wishes) {
-      if (wish.outcome) wish.outcome = step(wish);
+void RecordWriter::write(std::vector<PendingWrite>& writes) {
+  const bool together = writes.size() > kFewRecords;
+  const auto each = [&](const std::function<Result<void>(const PendingWrite&)>& step) {
+    for (PendingWrite& pending : writes) {
+      if (pending.outcome) pending.outcome = step(pending);
     }
   };
   const auto sync_together = [&] {
-    auto synced = sync_all(wishes.front().path.parent_path().parent_path().parent_path());
-    each([&](const Wish&) { return synced; });
+    auto synced = sync_all(writes.front().path.parent_path().parent_path().parent_path());
+    each([&](const PendingWrite&) { return synced; });
   };
-  each([](const Wish& wish) { return base::write_file(record_draft(wish.path), wish.text); });
+  each([](const PendingWrite& pending) {
+    return base::write_file(record_draft(pending.path), pending.text);
+  });
   if (together) {
     sync_together();
   } else {
-    each([](const Wish& wish) { return sync(record_draft(wish.path), O_WRONLY); });
+    each([](const PendingWrite& pending) { return sync(record_draft(pending.path), O_WRONLY); });
   }
-  each([](const Wish& wish) { return put_in_place(wish.path); });
+  each([](const PendingWrite& pending) { return put_in_place(pending.path); });
   if (together) {
     sync_together();
   } else {
-    each([](const Wish& wish) { return sync_folders(wish.path); });
+    each([](const PendingWrite& pending) { return sync_folders(pending.path); });
   }
 }
 

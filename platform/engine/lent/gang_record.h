@@ -90,16 +90,16 @@ class RecordWriter {
   void keep(std::filesystem::path path, std::string text, Done done);
 
  private:
-  struct Wish {
+  struct PendingWrite {
     std::filesystem::path path;
     std::string text;
     Done done;
     base::Result<void> outcome;
   };
   void write_all();
-  static void write(std::vector<Wish>& wishes);
+  static void write(std::vector<PendingWrite>& writes);
 
-  std::vector<Wish> waiting_;
+  std::vector<PendingWrite> waiting_;
   bool is_writing_ = false;
   base::Background writing_;
 };

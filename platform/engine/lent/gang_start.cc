@@ -203,7 +203,7 @@ void GangStarter::fail(const StartPointer& start, Error error) {
     if (start->ordered.count(name) == 0) {
       start->unanswered.erase(name);
     } else if (!task->end && (task->up || start->unanswered.count(name) > 0)) {
-      task->stop_wish = StopMode::kNow;
+      task->pending_stop = StopMode::kNow;
       if (task->line != nullptr) task->line->send(node::StopOrder{StopMode::kNow});
     }
   }
@@ -233,8 +233,8 @@ void GangStarter::undo(const StartPointer& start) {
       seat.started = false;
       task->start.reset();
       task->mirror.reset();
-      task->up = task->answered = task->was_told_to_stop = task->holds_task = false;
-      task->stop_wish.reset();
+      task->up = task->answered = task->stop_requested = task->holds_task = false;
+      task->pending_stop.reset();
       task->end.reset();
       task->timer.reset();
       const auto removed = base::remove_tree(gangs_.folder_of(start->gang, name).path);
@@ -249,12 +249,13 @@ void GangStarter::succeed(const StartPointer& start) {
   const auto done = std::exchange(start->done, nullptr);
   start->plans.clear();
   reports_.post([this, start, done] {
-    done({});
-    const GangPointer gang = gangs_.find(start->gang);
-    if (gang == nullptr) return;
-    for (const std::string& name : start->tasks) {
-      tasks_.start_settled(gang, gang->tasks.at(name));
+    // First, because done() may stop the tasks, and a task of an unsettled start ignores a stop.
+    if (const GangPointer gang = gangs_.find(start->gang)) {
+      for (const std::string& name : start->tasks) {
+        tasks_.start_settled(gang, gang->tasks.at(name));
+      }
     }
+    done({});
   });
 }
 

@@ -71,9 +71,9 @@ struct HeldTask {
   bool up = false;
   bool answered = false;
   bool is_answer_reported = false;
-  bool was_told_to_stop = false;
-  std::optional<StopMode> stop_wish;  ///< sent again when its muster-node reconnects
-  int signal = 0;                     ///< of the cluster, which has ended the task or may end it
+  bool stop_requested = false;
+  std::optional<StopMode> pending_stop;  ///< sent again when its muster-node reconnects
+  int signal = 0;                        ///< of the cluster, which has ended the task or may end it
   /// The cluster may have sent `signal`: a look later than this one will show whether it did.
   std::optional<uint64_t> suspicion;
   std::optional<TaskEnded> end;
@@ -91,10 +91,10 @@ struct HeldTask {
   base::EventLoop::Interest timer;  ///< for a lost connection, or an end that waits for its reason
 
   bool runs() const { return up && !end; }
-  /// The task has ended, a signal of the cluster may have ended it, and Muster had not been told to
-  /// stop it. The exit code of its program (which may have saved its work and exited with 0) does not
+  /// The task has ended, a signal of the cluster may have ended it, and no caller had requested its
+  /// stop. The exit code of its program (which may have saved its work and exited with 0) does not
   /// show how the task would have ended otherwise.
-  bool was_ended_by_cluster() const { return end && signal != 0 && !was_told_to_stop; }
+  bool was_ended_by_cluster() const { return end && signal != 0 && !stop_requested; }
 };
 
 struct HeldGang {
@@ -103,10 +103,11 @@ struct HeldGang {
   bool is_unsaved = false;                   ///< its first record is being written
   bool is_saved = true;                      ///< the record on disk is the latest
   std::map<std::string, TaskPointer> tasks;  ///< by name
-  std::optional<AllocationRequest> wish;     ///< empty after a restart until the caller repeats it
-  std::optional<AllocationRequest> next_wish;  ///< requested while the previous one is being ended
-  bool is_awaited = false;                     ///< the caller waits for reports of its allocation
-  bool is_announced = false;                   ///< this server has reported its allocation
+  std::optional<AllocationRequest> request;  ///< empty after a restart until the caller repeats it
+  std::optional<AllocationRequest>
+      next_request;           ///< requested while the previous one is being ended
+  bool is_awaited = false;    ///< the caller waits for reports of its allocation
+  bool is_announced = false;  ///< this server has reported its allocation
   std::optional<AllocationPending> reported_waits;
 
   /// Makes a task for each seat of the record.

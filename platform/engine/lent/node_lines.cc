@@ -110,7 +110,7 @@ void NodeLines::continue_started(const GangPointer& gang, const TaskPointer& tas
                        "its muster-node on " + gang->seat_of(*task).node + " has lost it");
   }
   if (gang->record.given_back) task->line->send(node::StopOrder{StopMode::kNow});
-  if (task->stop_wish) task->line->send(node::StopOrder{*task->stop_wish});
+  if (task->pending_stop) task->line->send(node::StopOrder{*task->pending_stop});
   orders_.send_waiting(gang, task);
 }
 

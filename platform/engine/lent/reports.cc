@@ -23,7 +23,7 @@ void Reports::announce(const GangId& gang, AllocationNews news) {
 }
 
 void Reports::waits(const GangPointer& gang, AllocationPending waits) {
-  if (gang->record.given_back && !gang->next_wish) return;
+  if (gang->record.given_back && !gang->next_request) return;
   if (gang->reported_waits == waits) return;
   gang->reported_waits = waits;
   announce(gang->gang, std::move(waits));

@@ -96,7 +96,7 @@ void TaskLife::handle(const GangPointer& gang, const TaskPointer& task, node::No
                         },
                         [&](const node::RecordNews& record) { take_record(gang, task, record); },
                         [&](const node::SignalledNews& signalled) {
-                          if (!task->was_told_to_stop) task->signal = signalled.signal;
+                          if (!task->stop_requested) task->signal = signalled.signal;
                           lender_.look_soon();
                         },
                         [&](const node::StreamRefused& refused) {
@@ -200,8 +200,8 @@ void TaskLife::start_settled(const GangPointer& gang, const TaskPointer& task) {
   if (task->answered) answers(gang, task);
   if (task->end) {
     finish(gang, task);
-  } else if (task->stop_wish && task->line != nullptr) {
-    task->line->send(node::StopOrder{*task->stop_wish});
+  } else if (task->pending_stop && task->line != nullptr) {
+    task->line->send(node::StopOrder{*task->pending_stop});
   }
 }
 
@@ -209,9 +209,9 @@ void TaskLife::start_settled(const GangPointer& gang, const TaskPointer& task) {
 
 void TaskLife::stop(const GangPointer& gang, const TaskPointer& task, StopMode mode) {
   if (task->start || task->end || !gang->seat_of(*task).started) return;
-  task->was_told_to_stop = true;
-  const bool is_milder = task->stop_wish == StopMode::kNow && mode == StopMode::kGraceful;
-  if (!is_milder) task->stop_wish = mode;
+  task->stop_requested = true;
+  const bool is_milder = task->pending_stop == StopMode::kNow && mode == StopMode::kGraceful;
+  if (!is_milder) task->pending_stop = mode;
   if (task->line != nullptr) task->line->send(node::StopOrder{mode});
 }
 
@@ -433,7 +433,7 @@ void TaskLife::report_end(const GangPointer& gang, const TaskPointer& task) {
   task->timer.reset();
   orders_.fail_streams(task);
   TaskEnded end = *task->end;
-  end.status.stopped = end.status.stopped || task->was_told_to_stop;
+  end.status.stopped = end.status.stopped || task->stop_requested;
   reports_.task(gang->gang, task->name, std::move(end));
 }
 
@@ -461,7 +461,7 @@ void TaskLife::lose(const GangPointer& gang, const TaskPointer& task, job::ExitS
     }
   } else {
     if (!task->end) task->end = TaskEnded{.status = {}, .time = base::SystemClock().now()};
-    how.stopped = task->was_told_to_stop;
+    how.stopped = task->stop_requested;
     how.lost_log_bytes = task->end->status.lost_log_bytes;
     task->end->status = std::move(how);
   }
@@ -516,7 +516,7 @@ void TaskLife::no_reason_came(const GangPointer& gang, const TaskPointer& task) 
 void TaskLife::suspect_cluster(const TaskPointer& task) {
   const job::ExitStatus& status = task->end->status;
   const bool may_be = status.stopped || status.signal == SIGTERM || status.signal == SIGKILL;
-  if (!may_be || task->signal != 0 || task->was_told_to_stop) return;
+  if (!may_be || task->signal != 0 || task->stop_requested) return;
   task->signal = status.signal != 0 ? status.signal : SIGTERM;
   task->suspicion = lender_.looks();
 }

@@ -185,7 +185,7 @@ Result<std::unique_ptr<Exec>> TaskOrders::attach(const GangId& gang, const std::
   const auto conversation = std::make_shared<RunConversation>(
       loop_, job::ExitStatus{.lost = true, .error = "the connection to the task's program is lost"},
       std::move(handlers));
-  conversation->hear_end_of(
+  conversation->await_end_of(
       {.status = [weak = std::weak_ptr(task)]() -> std::optional<job::ExitStatus> {
          const auto still = weak.lock();
          if (!still || !still->end) return std::nullopt;

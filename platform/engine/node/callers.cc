@@ -40,21 +40,21 @@ class SocketConnection : public NodeConnection {
                      .on_message = std::move(handlers.on_message),
                      .on_end = std::move(handlers.on_end),
                      .on_drain = std::move(handlers.on_drain)});
-    is_heard_ = true;
+    has_listener_ = true;
     socket_->pause(paused_);
   }
   void send(const NodeMessage& message) override { socket_->send(message); }
   size_t waiting() const override { return socket_->waiting(); }
   void pause(bool paused) override {
     paused_ = paused;
-    if (is_heard_) socket_->pause(paused);
+    if (has_listener_) socket_->pause(paused);
   }
 
  private:
   std::shared_ptr<NodeSocket> socket_;
   GangId gang_;
   Hello hello_;
-  bool is_heard_ = false;
+  bool has_listener_ = false;
   bool paused_ = false;
 };
 

@@ -62,15 +62,15 @@ void NodeSocket::take(std::string_view bytes) {
     const auto on_established = handlers_.on_established;
     if (on_established) on_established();
   }
-  tell_messages();
+  deliver_messages();
 }
 
 /// Returns false if the connection has ended or is paused, or if a later call delivers the remaining
 /// messages.
-bool NodeSocket::tell_messages() {
+bool NodeSocket::deliver_messages() {
   if (std::exchange(in_handler_, true)) return false;
-  int told = 0;
-  while (stream_ && !paused_ && told < kMessagesATurn) {
+  int delivered = 0;
+  while (stream_ && !paused_ && delivered < kMessagesATurn) {
     auto message = reader_.next();
     if (!message) {
       in_handler_ = false;
@@ -78,29 +78,29 @@ bool NodeSocket::tell_messages() {
       return false;
     }
     if (!*message) break;
-    ++told;
+    ++delivered;
     const auto on_message = handlers_.on_message;
     if (on_message) on_message(**std::move(message));
   }
   in_handler_ = false;
   if (!stream_ || paused_) return false;
-  if (told == kMessagesATurn) {
+  if (delivered == kMessagesATurn) {
     stream_->pause(true);
-    tell_rest_later();
+    deliver_rest_later();
     return false;
   }
   if (far_end_) end(std::string(*far_end_));
   return stream_ != nullptr;
 }
 
-void NodeSocket::tell_rest_later() {
+void NodeSocket::deliver_rest_later() {
   loop_.post([weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->tell_rest();
+    if (const auto self = weak.lock()) self->deliver_rest();
   });
 }
 
-void NodeSocket::tell_rest() {
-  if (stream_ && !paused_ && tell_messages()) stream_->pause(false);
+void NodeSocket::deliver_rest() {
+  if (stream_ && !paused_ && deliver_messages()) stream_->pause(false);
 }
 
 void NodeSocket::send(const NodeMessage& message) {
@@ -115,7 +115,7 @@ size_t NodeSocket::waiting() const {
 
 void NodeSocket::pause(bool paused) {
   if (std::exchange(paused_, paused) == paused || !stream_) return;
-  paused ? stream_->pause(true) : tell_rest_later();
+  paused ? stream_->pause(true) : deliver_rest_later();
 }
 
 void NodeSocket::hang_up() {
@@ -126,7 +126,7 @@ void NodeSocket::hang_up() {
 /// The messages that have arrived come first.
 void NodeSocket::ended(const std::string& why) {
   far_end_ = why.empty() ? "closed the connection" : why;
-  tell_messages();
+  deliver_messages();
 }
 
 void NodeSocket::end(const std::string& why) {

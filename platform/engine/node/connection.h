@@ -106,9 +106,9 @@ class NodeSocket : public std::enable_shared_from_this<NodeSocket> {
 
  private:
   void take(std::string_view bytes);
-  bool tell_messages();
-  void tell_rest_later();
-  void tell_rest();
+  bool deliver_messages();
+  void deliver_rest_later();
+  void deliver_rest();
   void ended(const std::string& why);
   void end(const std::string& why);
 

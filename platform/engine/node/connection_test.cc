@@ -227,7 +227,7 @@ class PairedStream : public PeerStream {
     Handlers handlers;
     std::string received;
     bool is_closed = false;
-    bool was_told = false;
+    bool has_reported_end = false;
     bool paused = false;
     std::weak_ptr<End> other;
   };
@@ -274,9 +274,9 @@ class PairedStream : public PeerStream {
       if (handlers.on_bytes && !to->received.empty()) {
         handlers.on_bytes(std::exchange(to->received, ""));
       }
-      const bool is_over = to->is_closed && to->received.empty() && !to->was_told;
+      const bool is_over = to->is_closed && to->received.empty() && !to->has_reported_end;
       if (is_over && handlers.on_end) {
-        to->was_told = true;
+        to->has_reported_end = true;
         handlers.on_end("closed the connection: connection refused");
       }
       loop.look();

@@ -42,7 +42,8 @@ struct FolderSender::Sending {
   }
 };
 
-void FolderSender::send(std::shared_ptr<NodeConnection> line, const fs::path& folder) {
+void FolderSender::send(std::shared_ptr<NodeConnection> line, const fs::path& folder,
+                        FailedFile failed_file) {
   auto sending = std::make_shared<Sending>();
   sending->line = std::move(line);
   const std::weak_ptr<Sending> weak = sending;
@@ -65,6 +66,7 @@ void FolderSender::send(std::shared_ptr<NodeConnection> line, const fs::path& fo
     sending->is_over = true;
     return sending->line->send(StreamEnd{.error = packer.error(), .notes = {}});
   }
+  if (failed_file == FailedFile::kIsPadded) packer->pad_failed_files();
   sending->packer.emplace(*std::move(packer));
   go_on(sending);
 }

@@ -20,9 +20,16 @@ namespace muster::engine::node {
 /// Sends folders, each as fast as its connection takes it.
 class FolderSender {
  public:
+  /// A file that fails after some of it was sent.
+  enum class FailedFile {
+    kEndsTransfer,  ///< with an error: a job must not run with a false copy
+    kIsPadded,      ///< with zeros, and noted: the other files arrive
+  };
+
   /// Sends the content of the folder. If it cannot be read, the other end gets the error; of files
   /// that cannot be read, it gets notes.
-  void send(std::shared_ptr<NodeConnection> line, const std::filesystem::path& folder);
+  void send(std::shared_ptr<NodeConnection> line, const std::filesystem::path& folder,
+            FailedFile failed_file = FailedFile::kEndsTransfer);
 
  private:
   struct Sending;

@@ -101,7 +101,7 @@ json hello_json(const Hello& hello) {
 json ended_json(const TaskEnded& end) {
   const auto& [code, signal, out_of_memory, stopped, lost, error, advice, lost_log_bytes, limit,
                pod] = end.status;
-  static_cast<void>(pod);  // only a server knows the end of a pod
+  static_cast<void>(pod);  // only a server has the end of a pod
   json value{{"code", code},
              {"signal", signal},
              {"out_of_memory", out_of_memory},

@@ -8,7 +8,7 @@ namespace {
 
 using NodeInPod = TestPodServer;
 
-TEST_F(NodeInPod, FindsOutAboutItsPodAndItsImage) {
+TEST_F(NodeInPod, ReportsItsPodAndItsImage) {
   run_pod({.variables = {{"NVIDIA_VISIBLE_DEVICES", "GPU-a,GPU-b"}}});
   meet();
 

@@ -31,7 +31,7 @@ TEST_F(NodeProgram, SendsTheNameOfItsTask) {
   EXPECT_FALSE(hello.shares_folder);
   EXPECT_FALSE(hello.holds_task);
   EXPECT_NE(hello.version, "");
-  say_farewell(5);
+  send_farewell(5);
 }
 
 TEST_F(NodeProgram, ATasksRecordsArriveBeforeItsEnd) {
@@ -47,7 +47,7 @@ TEST_F(NodeProgram, ATasksRecordsArriveBeforeItsEnd) {
   EXPECT_NE(log().find("err\n"), std::string::npos);
   EXPECT_NE(log().find("job-main\n"), std::string::npos);
   EXPECT_EQ(end_left_in(mirror_->folder()).status, end.status);
-  say_farewell(7);
+  send_farewell(7);
   wait_for<LeftNews>();
   EXPECT_FALSE(std::filesystem::exists(node_folder())) << "files remain on the node";
 }
@@ -64,7 +64,7 @@ TEST_F(NodeProgram, ATaskGetsSlurmsGpusButNotSlurmsVariables) {
   EXPECT_NE(log().find("CUDA_VISIBLE_DEVICES=1\n"), std::string::npos) << log();
   EXPECT_EQ(log().find("SLURM"), std::string::npos) << log();
   EXPECT_EQ(log().find("PMIX"), std::string::npos) << log();
-  say_farewell();
+  send_farewell();
 }
 
 TEST_F(NodeProgram, AFailedStartIsAnswered) {
@@ -82,7 +82,7 @@ TEST_F(NodeProgram, AFailedStartIsAnswered) {
   news_.clear();
   start_well(order("exit 3"));
   EXPECT_EQ(wait_for<EndedNews>().end.status.code, 3);
-  say_farewell();
+  send_farewell();
 }
 
 TEST_F(NodeProgram, RemovesTheFolderOfAKilledMusterNode) {
@@ -104,7 +104,7 @@ TEST_F(NodeProgram, RemovesTheFolderOfAKilledMusterNode) {
       << "another process uses the folder";
   EXPECT_TRUE(std::filesystem::exists(task_on_node().path));
   wait_for<EndedNews>();
-  say_farewell();
+  send_farewell();
 }
 
 TEST(ReportsOfATask, ItsRecordsAreSentOnceThisMachineHasDescriptorsAgain) {
@@ -199,7 +199,7 @@ TEST_F(NodeProgram, AFolderThatCannotBeMadeIsAnError) {
 
   ASSERT_TRUE(answer.error);
   EXPECT_NE(answer.error->what.find(asked.folder), std::string::npos) << answer.error->to_string();
-  say_farewell();
+  send_farewell();
 }
 
 TEST_F(NodeProgram, AStopLeavesTheGracePeriod) {
@@ -215,7 +215,7 @@ TEST_F(NodeProgram, AStopLeavesTheGracePeriod) {
   EXPECT_EQ(end.status.code, 9);
   EXPECT_TRUE(end.status.stopped);
   EXPECT_NE(log().find("asked to stop"), std::string::npos);
-  say_farewell();
+  send_farewell();
 }
 
 TEST_F(NodeProgram, AKillEndsTheTaskAtOnce) {
@@ -227,7 +227,7 @@ TEST_F(NodeProgram, AKillEndsTheTaskAtOnce) {
   line_->send(StopOrder{StopMode::kNow});
 
   EXPECT_EQ(wait_for<EndedNews>().end.status.signal, SIGKILL);
-  say_farewell();
+  send_farewell();
 }
 
 TEST_F(NodeProgram, ATaskCanStartAgainAfterAFailedStart) {
@@ -242,7 +242,7 @@ TEST_F(NodeProgram, ATaskCanStartAgainAfterAFailedStart) {
   start_well(order("echo second; exit 2"));
 
   EXPECT_EQ(wait_for<EndedNews>().end.status.code, 2);
-  say_farewell();
+  send_farewell();
 }
 
 TEST_F(NodeProgram, ChangesFilesOfARunningTask) {
@@ -261,7 +261,7 @@ TEST_F(NodeProgram, ChangesFilesOfARunningTask) {
   EXPECT_EQ(answer.number, 4u);
   EXPECT_FALSE(answer.error) << answer.error->to_string();
   wait_for_log("changed");
-  say_farewell();
+  send_farewell();
 }
 
 TEST_F(NodeProgram, AServerWithASharedFolderGetsHintsOfGrowth) {
@@ -283,7 +283,7 @@ TEST_F(NodeProgram, AServerWithASharedFolderGetsHintsOfGrowth) {
   EXPECT_EQ(log(), "one\ntwo\n");
   EXPECT_EQ(find<RecordNews>(), nullptr);
   EXPECT_TRUE(find<GrownNews>() != nullptr && find<GrownNews>()->log);
-  say_farewell();
+  send_farewell();
   EXPECT_EQ(log(), "one\ntwo\n") << "only the server removes a shared folder";
 }
 
@@ -298,7 +298,7 @@ TEST_F(NodeProgram, AnotherMarkIsAnotherFolder) {
 
   EXPECT_FALSE(line_->hello().shares_folder);
 
-  say_farewell();
+  send_farewell();
   other.sharing = Sharing::kYes;
   run_node(other);
   wait_for_exit();

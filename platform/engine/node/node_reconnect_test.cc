@@ -69,7 +69,7 @@ TEST_F(NodeReconnect, NoByteIsLostOrSentTwiceWhileTheServerIsAway) {
   wait_for<EndedNews>();
 
   expect_each_line_once(log());
-  say_farewell();
+  send_farewell();
 }
 
 TEST_F(NodeReconnect, AnEndWhileTheServerIsAwayIsReportedLater) {
@@ -89,7 +89,7 @@ TEST_F(NodeReconnect, AnEndWhileTheServerIsAwayIsReportedLater) {
 
   EXPECT_EQ(log(), "up\ndown\n");
   EXPECT_EQ(end_left_in(mirror_->folder()).status.code, 6);
-  say_farewell(6);
+  send_farewell(6);
 }
 
 TEST_F(NodeReconnect, ATaskThatIsStartedAgainIsReportedFromItsBeginning) {
@@ -112,7 +112,7 @@ TEST_F(NodeReconnect, ATaskThatIsStartedAgainIsReportedFromItsBeginning) {
   wait_for<EndedNews>();
 
   EXPECT_EQ(log(), "again\n");
-  say_farewell();
+  send_farewell();
 }
 
 TEST_F(NodeReconnect, NothingIsReportedOfATaskThatTheServerHasForgotten) {
@@ -135,7 +135,7 @@ TEST_F(NodeReconnect, NothingIsReportedOfATaskThatTheServerHasForgotten) {
 
   EXPECT_EQ(wait_for<EndedNews>().end.status.code, 4) << "the end of the task that is forgotten";
   EXPECT_EQ(log(), "again\n");
-  say_farewell(4);
+  send_farewell(4);
 }
 
 TEST_F(NodeReconnect, AServerThatMovedIsFoundInTheSharedFolder) {
@@ -165,7 +165,7 @@ TEST_F(NodeReconnect, AServerThatMovedIsFoundInTheSharedFolder) {
   EXPECT_TRUE(line_->hello().holds_task);
   end_counting();
   EXPECT_EQ(wait_for<EndedNews>().end.status.code, 3);
-  say_farewell();
+  send_farewell();
 }
 
 TEST_F(NodeReconnect, AServerWithAnotherKeyIsRejected) {
@@ -234,7 +234,7 @@ TEST_F(NodeReconnect, SlurmsSignalLeavesTheTaskItsGracePeriod) {
   EXPECT_EQ(end.status.code, 8);
   EXPECT_TRUE(end.status.stopped);
   EXPECT_NE(log().find("saved"), std::string::npos) << log();
-  say_farewell();
+  send_farewell();
 }
 
 TEST_F(NodeReconnect, ASignalIsReportedBeforeTheEndThatItCaused) {
@@ -252,7 +252,7 @@ TEST_F(NodeReconnect, ASignalIsReportedBeforeTheEndThatItCaused) {
   wait_for<EndedNews>();
 
   EXPECT_NE(find<SignalledNews>(), nullptr) << "the end came first";
-  say_farewell();
+  send_farewell();
 }
 
 TEST_F(NodeReconnect, SignalsForTheProgramAreIgnored) {
@@ -268,7 +268,7 @@ TEST_F(NodeReconnect, SignalsForTheProgramAreIgnored) {
   wait_for_log("signalled");
   end_counting();
   EXPECT_EQ(wait_for<EndedNews>().end.status.code, 3);
-  say_farewell();
+  send_farewell();
 }
 
 TEST_F(NodeReconnect, WithoutATaskItExitsOnSlurmsSignal) {
@@ -325,7 +325,7 @@ TEST_F(NodeReconnect, AFarewellEndsARunningTask) {
   start_well(order("trap '' TERM; echo up; while :; do sleep 0.05; done"));
   wait_for_log("up");
 
-  say_farewell(0);
+  send_farewell(0);
 
   EXPECT_FALSE(std::filesystem::exists(node_folder()));
 }

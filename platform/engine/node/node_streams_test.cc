@@ -109,7 +109,7 @@ class NodeStreams : public TestServer {
     line_->send(
         ChangeOrder{1, {.task = "main", .files = {{.path = "end", .content = ""}}, .hosts = {}}});
     wait_for<EndedNews>();
-    say_farewell();
+    send_farewell();
   }
 
   void kill_shim() const {
@@ -155,7 +155,7 @@ TEST_F(NodeStreams, TheEndOfAKilledShimIsWrittenIntoTheSpaceThatWasReservedForIt
   struct stat written{};
   ASSERT_EQ(::stat(task_on_node().exit().c_str(), &written), 0);
   EXPECT_EQ(written.st_ino, reserved.st_ino) << "a full disk has no space for another file";
-  say_farewell();
+  send_farewell();
 }
 
 TEST_F(NodeStreams, AProgramsTerminalChangesItsSize) {
@@ -314,7 +314,7 @@ TEST_F(NodeStreams, AttachesToTheTasksProgram) {
   EXPECT_EQ(program.output, "got one\ngot two\n");
   EXPECT_EQ(program.status->code, 4);
   EXPECT_EQ(wait_for<EndedNews>().end.status.code, 4);
-  say_farewell(4);
+  send_farewell(4);
 }
 
 TEST_F(NodeStreams, SendsFilesToTheNodeAndArtifactsBack) {
@@ -354,7 +354,7 @@ TEST_F(NodeStreams, SendsFilesToTheNodeAndArtifactsBack) {
   const auto model = base::read_file(fetched / "out" / "model");
   ASSERT_TRUE(model);
   EXPECT_EQ(*model, "model\n");
-  say_farewell();
+  send_farewell();
   EXPECT_FALSE(std::filesystem::exists(node_folder()));
 }
 
@@ -387,7 +387,7 @@ TEST_F(NodeStreams, ArtifactsThatCannotBeReadAreNamed) {
   EXPECT_TRUE(std::filesystem::exists(fetched / "a"));
   ASSERT_EQ(notes.size(), 1U);
   EXPECT_NE(notes[0].find("/b' cannot be read"), std::string::npos) << notes[0];
-  say_farewell();
+  send_farewell();
 }
 
 TEST_F(NodeStreams, ArtifactsThatTheServerCouldNotFetchAreLeftOnTheNode) {
@@ -427,7 +427,7 @@ TEST_F(NodeStreams, AStopWhileFilesAreSentFailsTheStart) {
   const auto& answer = wait_for<StartAnswer>();
   ASSERT_TRUE(answer.error);
   EXPECT_EQ(answer.error->code, base::ErrorCode::kUnavailable) << answer.error->to_string();
-  say_farewell();
+  send_farewell();
 }
 
 }  // namespace

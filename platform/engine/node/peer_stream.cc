@@ -61,7 +61,7 @@ class SocketEnds : public std::enable_shared_from_this<SocketEnds> {
 
   void listen(PeerStream::Handlers handlers) {
     handlers_ = std::move(handlers);
-    is_heard_ = true;
+    has_listener_ = true;
     read_on();
   }
 
@@ -90,7 +90,7 @@ class SocketEnds : public std::enable_shared_from_this<SocketEnds> {
 
  private:
   void read_on() {
-    if (!socket_ || !is_heard_ || paused_ || readable_) return;
+    if (!socket_ || !has_listener_ || paused_ || readable_) return;
     readable_ = loop_.when_readable(socket_.get(), [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->read();
     });
@@ -166,7 +166,7 @@ class SocketEnds : public std::enable_shared_from_this<SocketEnds> {
   base::UniqueFd socket_;
   PeerStream::Handlers handlers_;
   base::ByteQueue out_;
-  bool is_heard_ = false;
+  bool has_listener_ = false;
   bool paused_ = false;
   bool is_full_ = false;  ///< more than kHigh bytes waited: on_drain is due
   // After socket_: destroyed first.

@@ -194,7 +194,7 @@ void TaskStreams::send_folder(uint64_t stream, const std::filesystem::path& fold
   const auto slot = std::make_shared<std::shared_ptr<void>>();
   *slot = open_(stream, [this, folder, slot, stream](TreeFetch::Line line) {
     openings_.erase(*slot);
-    if (line) return folders_.send(*std::move(line), folder);
+    if (line) return folders_.send(*std::move(line), folder, FolderSender::FailedFile::kIsPadded);
     send_(StreamRefused{stream, std::move(line).error()});
   });
   openings_.insert(*slot);

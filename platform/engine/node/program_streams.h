@@ -77,7 +77,7 @@ class TaskStreams {
   /// `over` is called from the event loop each time that the last of the programs has ended.
   void on_programs_end(std::function<void()> over) { over_ = std::move(over); }
 
-  /// Sends the content of the folder over the stream.
+  /// Sends the content of the folder over the stream, except for what cannot be read.
   void send_folder(uint64_t stream, const std::filesystem::path& folder);
 
  private:

@@ -41,10 +41,10 @@ constexpr std::chrono::milliseconds kLongestPause{5'000};
 constexpr std::chrono::seconds kWelcomePatience{20};
 
 HostAddresses look_up_name(const std::string& host, uint16_t port) {
-  addrinfo wish{};
-  wish.ai_socktype = SOCK_STREAM;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
-  const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wish, &list);
+  const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
   if (error != 0) return {.addresses = {}, .why = ::gai_strerror(error)};
   HostAddresses found;
   for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {

@@ -99,7 +99,7 @@ class OrderLine {
   OrderLine(base::EventLoop& loop, ServerWay& calls, Handlers handlers);
 
   void call();
-  /// The server wants a new connection: the present one, if any, is outdated.
+  /// The server needs a new connection: the present one, if any, is outdated.
   void call_anew();
   /// Closes the connection, and calls no more.
   void close();

@@ -180,9 +180,10 @@ void TaskReports::write_exit_record() {
               .ended = base::SystemClock().now()});
 }
 
-/// Sends the end after all other records.
+/// Sends the end after all other records and changes.
 void TaskReports::send_end() {
   if (!end_ || !welcome_) return;
+  if (pending_ != GrownNews{}) send_(std::exchange(pending_, {}));
   if (is_shared_ || all_sent_) send_(EndedNews{*end_});
 }
 

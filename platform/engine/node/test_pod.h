@@ -161,7 +161,7 @@ class TestPodServer : public TestServer {
   virtual std::string complaints() const { return pod_ ? pod_->complaints() : ""; }
 
   void wait_in_pod(const std::function<bool()>& is_done) {
-    ASSERT_TRUE(loop_.run_until(is_done)) << "the pod says: " << complaints();
+    ASSERT_TRUE(loop_.run_until(is_done)) << "the pod's complaints: " << complaints();
   }
 
   using Dialled = std::optional<Result<std::shared_ptr<NodeConnection>>>;
@@ -191,7 +191,7 @@ class TestPodServer : public TestServer {
     const auto call = dial_node(loop_.loop(), std::move(to_pod),
                                 {.gang = gang_, .key = key, .stream = stream}, loop_.into(answer));
     EXPECT_TRUE(loop_.run_until([&] { return answer.has_value(); }))
-        << "the pod says: " << complaints();
+        << "the pod's complaints: " << complaints();
     return answer;
   }
 

@@ -147,7 +147,7 @@ class TestServer : public ::testing::Test {
   }
 
   void wait_until(const std::function<bool()>& is_done) {
-    ASSERT_TRUE(loop_.run_until(is_done)) << "the node says: " << node_->complaints();
+    ASSERT_TRUE(loop_.run_until(is_done)) << "the node's complaints: " << node_->complaints();
   }
   void wait_for_line() {
     wait_until([this] { return line_ != nullptr; });
@@ -230,7 +230,7 @@ class TestServer : public ::testing::Test {
     wait_until([&] { return log().find(text) != std::string::npos; });
   }
 
-  void say_farewell(int code = 0) {
+  void send_farewell(int code = 0) {
     line_->send(Farewell{code});
     wait_for_exit();
     EXPECT_EQ(node_->code(), code) << node_->complaints();
@@ -245,7 +245,7 @@ class TestServer : public ::testing::Test {
     ++calls_;
     line_->listen({.on_message =
                        [this](const NodeMessage& message) {
-                         hear(std::get<NodeNews>(message));
+                         take_news(std::get<NodeNews>(message));
                          loop_.look();
                        },
                    .on_end =
@@ -260,7 +260,7 @@ class TestServer : public ::testing::Test {
     loop_.look();
   }
 
-  void hear(const NodeNews& news) {
+  void take_news(const NodeNews& news) {
     if (const auto* record = std::get_if<RecordNews>(&news)) {
       EXPECT_EQ(find<EndedNews>(), nullptr) << "a record behind the end";
       const auto taken = mirror_->take(record->record);

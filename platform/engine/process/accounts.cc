@@ -49,10 +49,10 @@ std::optional<uint32_t> first_free(const std::vector<IdSpan>& spans, uint32_t co
                                    const std::vector<IdSpan>& taken) {
   for (const IdSpan& span : spans) {
     for (uint64_t at = span.first; at + count <= uint64_t{span.first} + span.count;) {
-      const IdSpan wanted{.first = static_cast<uint32_t>(at), .count = count};
+      const IdSpan candidate{.first = static_cast<uint32_t>(at), .count = count};
       const auto other = std::find_if(taken.begin(), taken.end(),
-                                      [&](const IdSpan& each) { return each.overlaps(wanted); });
-      if (other == taken.end()) return wanted.first;
+                                      [&](const IdSpan& each) { return each.overlaps(candidate); });
+      if (other == taken.end()) return candidate.first;
       at = uint64_t{other->first} + other->count;
     }
   }

@@ -51,10 +51,10 @@ std::optional<Hierarchy> hierarchy_of(std::string_view mountinfo, std::string_vi
     const std::vector<std::string> mount = base::split(line.substr(0, dash), ' ');
     const std::vector<std::string> system = base::split(line.substr(dash + 3), ' ');
     if (mount.size() < 5 || system.size() < 3) continue;
-    const bool wanted = controller.empty()
-                            ? system[0] == "cgroup2"
-                            : system[0] == "cgroup" && has_word(system[2], controller);
-    if (wanted) return Hierarchy{.mount = mount[4], .root = mount[3]};
+    const bool matches = controller.empty()
+                             ? system[0] == "cgroup2"
+                             : system[0] == "cgroup" && has_word(system[2], controller);
+    if (matches) return Hierarchy{.mount = mount[4], .root = mount[3]};
   }
   return std::nullopt;
 }
@@ -66,9 +66,9 @@ std::string group_of(std::string_view cgroup, std::string_view controller) {
     const size_t second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool wanted =
+    const bool matches =
         controller.empty() ? line.starts_with("0::") : has_word(controllers, controller);
-    if (wanted) return line.substr(second + 1);
+    if (matches) return line.substr(second + 1);
   }
   return "/";
 }

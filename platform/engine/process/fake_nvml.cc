@@ -59,7 +59,7 @@ std::string cut(std::string& text, char separator) {
   return part;
 }
 
-int tell(const std::string& text, unsigned& number) {
+int parse(const std::string& text, unsigned& number) {
   if (text.empty()) return kNotSupported;
   number = static_cast<unsigned>(std::stoul(text));
   return kSuccess;
@@ -150,15 +150,15 @@ int nvmlDeviceGetMemoryInfo(const Device* device, Memory* memory) {
 #endif
 
 int nvmlDeviceGetUtilizationRates(const Device* device, Utilization* utilization) {
-  return tell(device->percent, utilization->gpu);
+  return parse(device->percent, utilization->gpu);
 }
 
 int nvmlDeviceGetPowerUsage(const Device* device, unsigned* milliwatts) {
-  return tell(device->milliwatts, *milliwatts);
+  return parse(device->milliwatts, *milliwatts);
 }
 
 int nvmlDeviceGetTemperature(const Device* device, int /*sensor*/, unsigned* celsius) {
-  return tell(device->celsius, *celsius);
+  return parse(device->celsius, *celsius);
 }
 
 /// For tests: sessions that were opened and not closed.

@@ -16,8 +16,8 @@
 #include "engine/process/accounts.h"
 #include "engine/process/cgroup_limits.h"
 #include "engine/process/cpu_choice.h"
+#include "engine/process/egress.h"
 #include "engine/process/team_places.h"
-#include "engine/process/way_out.h"
 
 namespace muster::engine {
 
@@ -55,7 +55,7 @@ struct ProcessEngineOptions {
   bool own_devices = false;  ///< sandboxed tasks can open some devices alone (device_files.h)
   /// The sandboxed tasks of each gang get a network of their own (shim/network.h).
   bool own_networks = false;
-  std::optional<WayOutOptions> way_out;  ///< of these networks; empty: none
+  std::optional<EgressOptions> egress;  ///< of these networks; empty: none
   std::string filter;  ///< seccomp filter for tasks in sandboxes (task_filter.h); empty: none
   /// This process runs in a container that is made for one task, and that is its sandbox: a folder
   /// of the container, as a task of `sandbox` kNone sees its generated files ("/generated"). Empty:

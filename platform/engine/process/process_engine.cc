@@ -65,9 +65,9 @@ ProcessEngine::ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options
       starts_(loop, options_, tasks_, networks_, trees_),
       helpers_(loop),
       removals_(loop) {
-  // Tasks are laid out for a network with a way out only where there is one.
-  if (options_.own_networks && options_.way_out && !networks_.open_way_out(*options_.way_out)) {
-    options_.way_out.reset();
+  // Tasks are laid out for a network with egress only where egress is open.
+  if (options_.own_networks && options_.egress && !networks_.open_egress(*options_.egress)) {
+    options_.egress.reset();
   }
   tasks_.when_task_left([this](const GangId& gang) { networks_.leave(gang); });
   // The folder must exist before the first sandbox: only an existing folder can be hidden.
@@ -146,7 +146,7 @@ Result<void> ProcessEngine::change(const GangId& gang, const launch::FileChange&
 void ProcessEngine::listen(Listener listener) {
   if (!tasks_.has_listener() && listener != nullptr) {
     trees_.sweep();
-    networks_.remove_left_way_out();
+    networks_.remove_left_egress();
   }
   tasks_.set_listener(std::move(listener));
 }

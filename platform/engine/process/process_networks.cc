@@ -18,30 +18,30 @@ constexpr int kBridgeTries = 50;
 }  // namespace
 
 ProcessNetworks::~ProcessNetworks() {
-  // Gangs that outlive the server need their way out.
-  if (way_out_ && networks_.empty()) way_out_->close();
-  if (removes_left_) WayOut::remove_left(options_.folder.string());
+  // Gangs that outlive the server need their egress.
+  if (egress_ && networks_.empty()) egress_->close();
+  if (removes_left_) Egress::remove_left(options_.folder.string());
 }
 
-void ProcessNetworks::remove_left_way_out() {
-  removes_left_ = !way_out_;
-  if (removes_left_) WayOut::remove_left(options_.folder.string());
+void ProcessNetworks::remove_left_egress() {
+  removes_left_ = !egress_;
+  if (removes_left_) Egress::remove_left(options_.folder.string());
 }
 
-bool ProcessNetworks::open_way_out(const WayOutOptions& options) {
+bool ProcessNetworks::open_egress(const EgressOptions& options) {
   if (::geteuid() != 0) return open_pasta(options);
-  auto opened = WayOut::open(options);
+  auto opened = Egress::open(options);
   if (!opened) {
     base::log_warning(opened.error().what);
     return false;
   }
-  way_out_ = *std::move(opened);
-  base::log_info("jobs reach the Internet from " + network_text(way_out_->network()) +
-                 ", over the bridge " + way_out_->bridge());
+  egress_ = *std::move(opened);
+  base::log_info("jobs reach the Internet from " + network_text(egress_->network()) +
+                 ", over the bridge " + egress_->bridge());
   return true;
 }
 
-bool ProcessNetworks::open_pasta(const WayOutOptions& options) {
+bool ProcessNetworks::open_pasta(const EgressOptions& options) {
   auto plan = pasta_plan(options);
   if (!plan) {
     base::log_warning(plan.error().what);
@@ -61,8 +61,8 @@ Result<const NetworkNamespace*> ProcessNetworks::network_of_gang(const GangId& g
     return &(networks_[gang] = std::move(network));
   }
   std::optional<Cable> cable;
-  if (way_out_) {
-    MUSTER_TRY(cable, way_out_->next_cable());
+  if (egress_) {
+    MUSTER_TRY(cable, egress_->next_cable());
   }
   const auto ids =
       options_.id_space() != nullptr ? std::optional(*options_.id_space()) : std::nullopt;
@@ -80,7 +80,7 @@ void ProcessNetworks::leave(const GangId& gang) {
 
 void ProcessNetworks::try_removal(int tries) {
   removal_.reset();
-  if (WayOut::remove_left(options_.folder.string()) || tries <= 1) return;
+  if (Egress::remove_left(options_.folder.string()) || tries <= 1) return;
   removal_ = loop_.after(kBridgePause, [this, tries] { try_removal(tries - 1); });
 }
 

@@ -5,7 +5,7 @@
 // space in which their sandboxes are made (shim/id_space.h); with tasks.network: shared only that.
 //
 // A namespace is made for the first task of a gang and kept until the last one has ended. A server
-// that starts again gets it back from a task that runs. A way out (way_out.h) is closed with the
+// that starts again gets it back from a task that runs. An egress (egress.h) is closed with the
 // last server that has no gang connected.
 //
 // On the loop's thread.
@@ -18,9 +18,9 @@
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "engine/engine.h"
+#include "engine/process/egress.h"
 #include "engine/process/options.h"
 #include "engine/process/process_tasks.h"
-#include "engine/process/way_out.h"
 #include "engine/shim/network.h"
 
 namespace muster::engine {
@@ -38,11 +38,11 @@ class ProcessNetworks {
 
   /// Connects the networks that are made from now on to the Internet. False, and a warning in the
   /// server's log: the machine or this account lacks a requirement.
-  bool open_way_out(const WayOutOptions& options);
+  bool open_egress(const EgressOptions& options);
 
-  /// If there is no way out: removes that of an earlier server of these jobs, now or when the last
+  /// If there is no egress: removes that of an earlier server of these jobs, now or when the last
   /// gang that is connected to it has ended.
-  void remove_left_way_out();
+  void remove_left_egress();
 
   /// The gang's network; made now if the gang has none. Its descriptors are empty if the gang's
   /// tasks run in the machine's own network. The pointer is valid until leave().
@@ -51,13 +51,13 @@ class ProcessNetworks {
   void leave(const GangId& gang);
 
  private:
-  bool open_pasta(const WayOutOptions& options);
+  bool open_pasta(const EgressOptions& options);
   void try_removal(int tries);
 
   base::EventLoop& loop_;
   const ProcessTasks& tasks_;
   const ProcessEngineOptions& options_;
-  std::optional<WayOut> way_out_;   ///< of a server that runs as root
+  std::optional<Egress> egress_;    ///< of a server that runs as root
   std::optional<PastaPlan> pasta_;  ///< of an ordinary account
   bool removes_left_ = false;
   base::EventLoop::Interest removal_;

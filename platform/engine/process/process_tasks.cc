@@ -208,7 +208,7 @@ void ProcessTasks::stop(const GangId& gang, const std::vector<std::string>& task
     ProcessTask* const task = find({gang, name});
     if (task == nullptr) continue;
     if (!task->pidfd) {
-      task->stop_wish = mode;
+      task->pending_stop = mode;
       continue;
     }
     // A shim that has just ended cannot be signalled; its end is being reported anyway.
@@ -270,7 +270,7 @@ void ProcessTasks::take_over(ProcessTask& task) {
   task.takes_ranks = shim && shim->inner.takes_ranks;
   if (shim) task.cpus = shim->inner.limits.cpus;
   watch_ranks(task);
-  if (task.stop_wish) stop(task.key.first, {task.key.second}, *task.stop_wish);
+  if (task.pending_stop) stop(task.key.first, {task.key.second}, *task.pending_stop);
 }
 
 }  // namespace muster::engine

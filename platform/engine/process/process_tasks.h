@@ -2,7 +2,7 @@
 // end, and the adoption of tasks that an earlier server started.
 //
 // A shim is watched by its pidfd. It also holds a lock on the task's folder: a server that starts
-// again finds out by the lock whether the task runs (docs/decisions/0002-shim-and-lock.md).
+// again detects by the lock whether the task runs (docs/decisions/0002-shim-and-lock.md).
 //
 // On the loop's thread.
 #pragma once
@@ -48,9 +48,9 @@ struct ProcessTask {
   std::shared_ptr<void> ranks;  ///< watches the folder in which ranks sign in
   /// Set until the start of the whole gang is settled: called when the shim ends before that.
   std::function<void()> ended_in_start;
-  bool has_ended = false;             ///< the shim has ended; its start is not settled yet
-  std::optional<StopMode> stop_wish;  ///< a stop that arrived before `pidfd` was known
-  std::shared_ptr<void> probe;        ///< connects to the ssh port until it greets
+  bool has_ended = false;                ///< the shim has ended; its start is not settled yet
+  std::optional<StopMode> pending_stop;  ///< a stop that arrived before `pidfd` was known
+  std::shared_ptr<void> probe;           ///< connects to the ssh port until it greets
   base::EventLoop::Interest status_interest;
   base::EventLoop::Interest end_interest;
 
@@ -127,7 +127,7 @@ std::vector<RunningTask> running_tasks_in(const std::filesystem::path& jobs_fold
 /// feign one: running_tasks_in() has the locks. `proc`: /proc, or another folder in tests. I/O.
 std::vector<std::string> jobs_of_shims(const std::filesystem::path& proc);
 
-/// The ids of the jobs that have a folder there, and that `is_known` does not know. I/O.
+/// The ids of the jobs that have a folder there, and for which `is_known` returns false. I/O.
 std::vector<std::string> unknown_jobs_in(
     const std::filesystem::path& jobs_folder,
     const std::function<bool(const std::string& job_id)>& is_known);

@@ -58,7 +58,7 @@ TEST(JobsOfShims, AreNamedByTheirCommandLines) {
   EXPECT_EQ(jobs_of_shims(proc.path()), (std::vector<std::string>{"3k2x5m9q7w1z", "aaaaaaaaaaaa"}));
 }
 
-TEST(UnknownJobs, AreTheFoldersOfJobsThatNobodyKnows) {
+TEST(UnknownJobs, AreTheFoldersOfJobsWithoutARecord) {
   const base::TestFolder jobs;
   for (const char* folder : {"3k2x5m9q7w1z", "aaaaaaaaaaaa", "bbbbbbbbbbbb", "trees", "storage",
                              "project-homes", ".removed", "UPPERCASE012"}) {

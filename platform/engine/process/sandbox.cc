@@ -453,9 +453,9 @@ base::Result<BubblewrapWords> sandbox_command(
                        .what = "bubblewrap (bwrap) is not installed",
                        .advice = sandbox_advice()};
   }
-  std::vector<Mount> wanted = volumes;
-  add_links_to_generated(plan, wanted);
-  MUSTER_TRY(MountPlan mounts, plan_mounts(std::move(wanted), hidden));
+  std::vector<Mount> all_mounts = volumes;
+  add_links_to_generated(plan, all_mounts);
+  MUSTER_TRY(MountPlan mounts, plan_mounts(std::move(all_mounts), hidden));
   mounts.is_read_only = confinement == Confinement::kMachine && ::geteuid() == 0;
   const OwnFiles own_files = own_files_of(plan, folder);
   add_own_places(mounts, own_files);

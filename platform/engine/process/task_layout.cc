@@ -288,8 +288,8 @@ Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder
                           const VolumeFolders& volumes, const ProcessEngineOptions& options,
                           const std::vector<int>& cpus) {
   MUSTER_CHECK(write_files(plan, folder, options));
-  if (options.way_out) {
-    const Resolver resolver = resolver_for_jobs(options.way_out->nameservers);
+  if (options.egress) {
+    const Resolver resolver = resolver_for_jobs(options.egress->nameservers);
     MUSTER_CHECK(base::write_new_file(folder.resolver(), resolver.text, 0644));
   }
   const bool sandboxed = plan.sandbox == job::Sandbox::kBubblewrap;

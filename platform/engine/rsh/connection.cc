@@ -139,8 +139,8 @@ RshConnection::RshConnection(End end, base::UniqueFd socket, const Key& key)
 }
 
 pollfd RshConnection::interest() const {
-  const short wanted = unsent_.empty() ? POLLIN : POLLIN | POLLOUT;
-  return {.fd = lost_ ? -1 : socket_.get(), .events = wanted, .revents = 0};
+  const short events = unsent_.empty() ? POLLIN : POLLIN | POLLOUT;
+  return {.fd = lost_ ? -1 : socket_.get(), .events = events, .revents = 0};
 }
 
 Result<void> RshConnection::turn(short events) {
@@ -244,8 +244,8 @@ void Source::turn(short events, RshConnection& connection) {
 
 pollfd Sink::interest() const {
   // With no events requested, poll() still reports a pipe without a reader.
-  const short wanted = waiting_.empty() ? 0 : POLLOUT;
-  return {.fd = fd_.get(), .events = wanted, .revents = 0};
+  const short events = waiting_.empty() ? 0 : POLLOUT;
+  return {.fd = fd_.get(), .events = events, .revents = 0};
 }
 
 base::Result<void> Sink::take(std::string_view bytes) {

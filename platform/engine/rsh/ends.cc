@@ -103,7 +103,9 @@ class NearEnd {
     errors_.turn(watched[3].revents, connection_);
     if (watched[4].revents != 0) pass_signal_on();
     if (!listens_) return;
-    if (auto heard = hear(watched[0].revents); !heard) end_with(std::move(heard).error());
+    if (auto received = receive(watched[0].revents); !received) {
+      end_with(std::move(received).error());
+    }
   }
 
   void end_with(Result<int> code) {
@@ -120,7 +122,7 @@ class NearEnd {
     connection_.send(SendSignal{signal});
   }
 
-  Result<void> hear(short events) {
+  Result<void> receive(short events) {
     MUSTER_CHECK(connection_.turn(events));
     while (listens_) {
       MUSTER_TRY(const std::optional<Frame> frame, connection_.next());
@@ -171,12 +173,12 @@ constexpr std::chrono::milliseconds kNamePause{250};
 
 /// As getaddrinfo(); a name that is missing is looked up again.
 int look_up_host(const Host& host, addrinfo*& found) {
-  addrinfo wish{};
-  wish.ai_socktype = SOCK_STREAM;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
   const std::string port = std::to_string(host.port);
   const auto deadline = std::chrono::steady_clock::now() + kNamePatience;
   while (true) {
-    const int failed = ::getaddrinfo(host.address.c_str(), port.c_str(), &wish, &found);
+    const int failed = ::getaddrinfo(host.address.c_str(), port.c_str(), &hints, &found);
     const bool may_come = failed == EAI_NONAME || failed == EAI_AGAIN;
     if (!may_come || std::chrono::steady_clock::now() >= deadline) return failed;
     std::this_thread::sleep_for(kNamePause);
@@ -289,8 +291,8 @@ class FarEnd {
       running_->errors.turn(watched[3].revents, connection_);
       if (watched[4].revents != 0) reap();
     }
-    hear(watched[0].revents);
-    tell_end();
+    receive(watched[0].revents);
+    report_end();
   }
 
   static pollfd nothing() { return {.fd = -1, .events = 0, .revents = 0}; }
@@ -301,7 +303,7 @@ class FarEnd {
     return static_cast<int>(std::max<int64_t>(left.count(), 0));
   }
 
-  void hear(short events) {
+  void receive(short events) {
     // A client without the key gets no answer, and its bytes are not logged.
     if (!connection_.turn(events)) over_ = true;
     while (!over_) {
@@ -334,11 +336,11 @@ class FarEnd {
   }
 
   void start(const Command& command) {
-    if (running_ || told_) return;
+    if (running_ || has_reported_end_) return;
     auto started = rsh::run(command.line, options_);
     if (!started) {
       const base::Error& error = started.error();
-      say_last(Refusal{error.what + (error.advice.empty() ? "" : "; " + error.advice)});
+      send_last(Refusal{error.what + (error.advice.empty() ? "" : "; " + error.advice)});
       return;
     }
     running_.emplace(*std::move(started));
@@ -355,19 +357,19 @@ class FarEnd {
   }
 
   // Like sshd: processes that the command left in the background may still print.
-  void tell_end() {
-    if (told_ || !running_ || !running_->status) return;
+  void report_end() {
+    if (has_reported_end_ || !running_ || !running_->status) return;
     if (!running_->output.ended() || !running_->errors.ended()) return;
     const int status = *running_->status;
-    say_last(WIFSIGNALED(status) ? Ended{.signal = WTERMSIG(status)}
-                                 : Ended{.code = WEXITSTATUS(status)});
+    send_last(WIFSIGNALED(status) ? Ended{.signal = WTERMSIG(status)}
+                                  : Ended{.code = WEXITSTATUS(status)});
   }
 
   // The near end closes the connection after it has read the last frame. Closing it here, with
   // unread bytes of the near end, would reset it before that.
-  void say_last(const Frame& frame) {
+  void send_last(const Frame& frame) {
     connection_.send(frame);
-    told_ = true;
+    has_reported_end_ = true;
     deadline_ = Clock::now() + options_.patience;
   }
 
@@ -384,7 +386,7 @@ class FarEnd {
   RshConnection connection_;
   std::optional<Running> running_;
   std::optional<Clock::time_point> deadline_;
-  bool told_ = false;  ///< how it ended
+  bool has_reported_end_ = false;
   bool over_ = false;
 };
 

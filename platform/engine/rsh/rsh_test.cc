@@ -82,12 +82,12 @@ TEST_F(Rsh, ReportsASignalAsAShellDoes) {
 TEST_F(Rsh, PassesOnSignalsWhileTheInputIsNotRead) {
   const Ran ran = sh(R"(
     mkfifo ready
-    yes | $RSH w0 'trap "echo was told; exit 3" TERM; echo > ready; while :; do sleep 0.01; done' &
+    yes | $RSH w0 'trap "echo got TERM; exit 3" TERM; echo > ready; while :; do sleep 0.01; done' &
     rsh=$!
     read line < ready
     kill -TERM $rsh; wait $rsh; echo $?)");
 
-  EXPECT_EQ(ran.output, "was told\n3\n");
+  EXPECT_EQ(ran.output, "got TERM\n3\n");
 }
 
 TEST_F(Rsh, EndsACommandWhoseOutputHasNoReader) {
@@ -100,11 +100,11 @@ TEST_F(Rsh, WorksWithItsOwnStreamsClosed) {
 
 TEST_F(Rsh, SendsSighupToTheCommandWhenItIsKilled) {
   const Ran ran = sh(R"(
-    mkfifo ready told
-    $RSH w0 'trap "echo hung up > told; exit" HUP; echo > ready; while :; do sleep 0.01; done' &
+    mkfifo ready result
+    $RSH w0 'trap "echo hung up > result; exit" HUP; echo > ready; while :; do sleep 0.01; done' &
     rsh=$!
     read line < ready
-    kill -9 $rsh; cat told)");
+    kill -9 $rsh; cat result)");
 
   EXPECT_EQ(ran.output, "hung up\n");
 }
@@ -139,28 +139,28 @@ TEST_F(Rsh, ReportsAnUnusableHost) {
       "muster-rsh: MUSTER_GENERATED is not set; muster-rsh works only within the tasks of a job\n");
 }
 
-/// The bytes that a client without the key gets after it has sent `said`.
-std::string hear(int port, const std::string& words) {
+/// The bytes that a client without the key gets after it has sent `words`.
+std::string answer_to(int port, const std::string& words) {
   const auto socket = connect_to({.name = "w0", .address = "127.0.0.1", .port = port});
   EXPECT_TRUE(socket);
   ::send(socket->get(), words.data(), words.size(), MSG_NOSIGNAL);
   ::shutdown(socket->get(), SHUT_WR);
-  std::string heard;
+  std::string answer;
   std::array<char, 4096> piece;
   ssize_t count = 0;
   while ((count = ::recv(socket->get(), piece.data(), piece.size(), 0)) > 0) {
-    heard.append(piece.data(), static_cast<size_t>(count));
+    answer.append(piece.data(), static_cast<size_t>(count));
   }
-  return heard;
+  return answer;
 }
 
 TEST_F(Rsh, SendsAStrangerOnlyTheGreeting) {
-  EXPECT_EQ(hear(inetd_.port(), ""), "MUSTER-RSH 1\n");
+  EXPECT_EQ(answer_to(inetd_.port(), ""), "MUSTER-RSH 1\n");
   for (const std::string& words : {std::string("SSH-2.0-muster\r\n"), std::string(100'000, 'x')}) {
-    const std::string heard = hear(inetd_.port(), words);
+    const std::string answer = answer_to(inetd_.port(), words);
     // At most a TLS alert follows the greeting.
-    EXPECT_TRUE(heard.empty() || heard.starts_with("MUSTER-RSH 1\n"));
-    EXPECT_LE(heard.size(), 32U);
+    EXPECT_TRUE(answer.empty() || answer.starts_with("MUSTER-RSH 1\n"));
+    EXPECT_LE(answer.size(), 32U);
   }
 }
 

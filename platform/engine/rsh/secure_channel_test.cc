@@ -91,7 +91,7 @@ class Impostor {
   }
 
   /// The decrypted bytes that it has received.
-  std::string hear(const std::string& bytes) {
+  std::string decrypt(const std::string& bytes) {
     BIO_write(incoming_, bytes.data(), static_cast<int>(bytes.size()));
     std::array<char, 100> piece{};
     const int count = SSL_read(ssl_.get(), piece.data(), static_cast<int>(piece.size()));
@@ -115,7 +115,7 @@ class Impostor {
 TEST(SecureChannel, RejectsACertificateInPlaceOfTheKey) {
   SecureChannel near(End::kNear, key_of(7));
   Impostor far;
-  EXPECT_EQ(far.hear(near.take_encrypted()), "");
+  EXPECT_EQ(far.decrypt(near.take_encrypted()), "");
 
   const auto received = near.receive(far.take_encrypted());
 

@@ -37,7 +37,7 @@ TEST(AttachWire, APacketHoldsAWholePiece) {
 
 // --- the program's end
 
-TEST(ProgramInput, IsAPipeOrATerminalAsThePlanSays) {
+TEST(ProgramInput, IsAPipeOrATerminalAsInThePlan) {
   const auto none = make_program_input({});
   const auto pipe = make_program_input({.input = true});
   const auto terminal = make_program_input({.input = true, .terminal = true});

@@ -192,7 +192,8 @@ Result<void> change_files(const TaskFolder& folder, Files files) {
 int run_change(const char* task_folder) {
   const auto changed = change_what_is_asked({task_folder});
   if (changed) return 0;
-  [[maybe_unused]] const auto said = base::write_all(STDERR_FILENO, refusal_text(changed.error()));
+  [[maybe_unused]] const auto written =
+      base::write_all(STDERR_FILENO, refusal_text(changed.error()));
   return 1;
 }
 

@@ -317,7 +317,7 @@ class MetricRecords {
   uint64_t written_;
 };
 
-class RankTeller {
+class RankReporter {
  public:
   void write(const std::filesystem::path& folder, const FolderWatch::Changes& changes,
              FollowOutput& output) {
@@ -444,7 +444,7 @@ class Follower {
   FolderWatch watch_;
   LogRecords log_;
   MetricRecords metrics_;
-  RankTeller ranks_;
+  RankReporter ranks_;
   std::optional<std::filesystem::path> ranks_folder_;  ///< empty: the task takes no ranks
   bool watches_ranks_ = false;
   bool running_ = false;

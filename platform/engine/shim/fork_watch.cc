@@ -103,7 +103,7 @@ ThreadStates thread_states_of(const fs::path& proc, const std::vector<pid_t>& pr
       const char state = state_in(read_proc_file(folder / "stat"));
       if (state == '\0' || state == 'Z' || state == 'X') continue;
       ++states.alive;
-      if (state == 'R' || state == 'D') ++states.wanting;
+      if (state == 'R' || state == 'D') ++states.runnable;
       if (state != 'T' && state != 't') continue;
       ++states.stopped;
       const auto call = call_in(read_proc_file(folder / "syscall"));
@@ -159,7 +159,7 @@ std::optional<job::LimitReached> ForkWatch::watch(TaskProcesses& processes, int6
   const bool is_trusted = strikes_ == 0 && Steady::now() < trusted_until_;
   if (has_all && !is_trusted) {
     const ThreadStates states = thread_states_of(processes.proc(), current_processes(processes));
-    if (4 * states.wanting >= states.alive && states.alive > 0) {
+    if (4 * states.runnable >= states.alive && states.alive > 0) {
       signal_all(processes, SIGSTOP);
       state_ = State::kExamining;
       examinations_ = 0;

@@ -8,8 +8,8 @@
 //
 //   - A control group counts what it refuses, and what is killed in it.
 //   - The kernel does not count what RLIMIT_NPROC refuses. If the task has nearly all its processes and
-//     a quarter of them want a CPU, it is stopped for some hundredths of a second (SIGSTOP). A process
-//     stops when it leaves the kernel, and /proc/PID/syscall then has the system call that it leaves.
+//     a quarter of them need a CPU, it is stopped for some hundredths of a second (SIGSTOP). A
+//     process stops when it leaves the kernel, and /proc/PID/syscall then has the system call that it leaves.
 //     In a fork bomb at its limit, that is fork() or clone() for most of them. In a program that asks
 //     for threads, up to four fifths wait for the lock of pthread_create() instead, and of the others
 //     most leave clone(). With short commands, only the processes that start them leave it, and
@@ -44,10 +44,10 @@ namespace muster::engine {
 
 /// The states of the threads of a task.
 struct ThreadStates {
-  int alive = 0;    ///< all that have not ended
-  int wanting = 0;  ///< run, or wait for a CPU or for a lock or a disk
-  int stopped = 0;  ///< by a signal
-  int forking = 0;  ///< of `stopped`: have run, and leave fork(), vfork(), clone() or clone3()
+  int alive = 0;     ///< all that have not ended
+  int runnable = 0;  ///< run, or wait for a CPU or for a lock or a disk
+  int stopped = 0;   ///< by a signal
+  int forking = 0;   ///< of `stopped`: have run, and leave fork(), vfork(), clone() or clone3()
   /// Of `stopped`, in programs with several threads: wait in, or leave, what pthread_create() calls
   /// besides clone3().
   int beside = 0;

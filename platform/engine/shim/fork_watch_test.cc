@@ -216,7 +216,7 @@ TEST_F(ForkWatchTest, ATaskIsNotEndedIfTheKernelReportsNoSystemCalls) {
   }
 
   EXPECT_EQ(thread_states_of(fs::path(proc_), {10, 11, 12, 13, 14, 15, 16, 17}),
-            (ThreadStates{.alive = 8, .wanting = 0, .stopped = 8, .forking = 0}));
+            (ThreadStates{.alive = 8, .runnable = 0, .stopped = 8, .forking = 0}));
 }
 
 TEST_F(ForkWatchTest, CountsThreadsOfOneProcess) {
@@ -228,7 +228,7 @@ TEST_F(ForkWatchTest, CountsThreadsOfOneProcess) {
   set_thread("10", "15", {.state = 'S'});
 
   EXPECT_EQ(thread_states_of(fs::path(proc_), {10, 99}),
-            (ThreadStates{.alive = 5, .wanting = 2, .stopped = 2, .forking = 2}));
+            (ThreadStates{.alive = 5, .runnable = 2, .stopped = 2, .forking = 2}));
 }
 
 /// A folder that imitates a control group with these files.

@@ -163,7 +163,8 @@ Result<void> run_in_id_space(const std::string& shim, const IdSpace& space,
 int run_remove(const char* path) {
   const auto removed = base::remove_tree(path);
   if (removed) return 0;
-  [[maybe_unused]] const auto told = base::write_all(STDERR_FILENO, refusal_text(removed.error()));
+  [[maybe_unused]] const auto written =
+      base::write_all(STDERR_FILENO, refusal_text(removed.error()));
   return 1;
 }
 
@@ -171,7 +172,8 @@ bool begin_in_id_space(const char* space) {
   const auto decoded = decode_id_space(space);
   const auto entered = decoded ? enter_new_id_space(*decoded) : Result<void>(decoded.error());
   if (entered) return true;
-  [[maybe_unused]] const auto told = base::write_all(STDERR_FILENO, refusal_text(entered.error()));
+  [[maybe_unused]] const auto written =
+      base::write_all(STDERR_FILENO, refusal_text(entered.error()));
   return false;
 }
 

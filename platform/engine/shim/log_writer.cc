@@ -129,8 +129,8 @@ void LogWriter::keep_quota() {
 
 void LogWriter::cut() {
   const uint64_t left = quota_.bytes - quota_.bytes / kCutsOfQuota;
-  const int64_t wanted = size_ - static_cast<int64_t>(left);
-  const auto mark = std::lower_bound(marks_.begin(), marks_.end(), wanted);
+  const int64_t target = size_ - static_cast<int64_t>(left);
+  const auto mark = std::lower_bound(marks_.begin(), marks_.end(), target);
   const int64_t start = mark == marks_.end() ? marks_.back() : *mark;
   if (start <= start_) return;
   // A hole after the end of the file frees nothing; it only tests whether the file system can do

@@ -454,7 +454,7 @@ class Outer {
   void handle(std::string_view text) {
     if (text == kHello) {
       begin();
-    } else if (text == kWantsIds && plan_.inner.account && !inner_is_up_) {
+    } else if (text == kNeedsIds && plan_.inner.account && !inner_is_up_) {
       give_ids();
     } else if (const auto mpi = read_mpi_answer(text)) {
       take_mpi(*mpi);

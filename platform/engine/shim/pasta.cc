@@ -195,21 +195,21 @@ Result<void> connect_by_pasta(const std::string& shim, const PastaPlan& plan,
                           .folder = "/"}));
   words.there.reset();
   [[maybe_unused]] const auto forked = base::wait_for(holder);
-  std::string said;
+  std::string answer;
   pollfd ready{words.here.get(), POLLIN, 0};
   constexpr int kMostWaitMilliseconds = 15'000;
   while (::poll(&ready, 1, kMostWaitMilliseconds) > 0) {
     std::array<char, 512> buffer{};
     const ssize_t count = ::read(words.here.get(), buffer.data(), buffer.size());
     if (count <= 0) break;
-    said.append(buffer.data(), static_cast<size_t>(count));
+    answer.append(buffer.data(), static_cast<size_t>(count));
   }
-  if (said == kConnected) {
+  if (answer == kConnected) {
     network.users = std::move(held);
     return {};
   }
   held.reset();
-  return not_connected(said.empty() ? "no answer in time" : said);
+  return not_connected(answer.empty() ? "no answer in time" : answer);
 }
 
 }  // namespace muster::engine

@@ -48,8 +48,8 @@ class StdioLink {
   /// Makes both descriptors non-blocking.
   StdioLink();
 
-  /// Appends the descriptors to poll. `wants_more`: read messages; otherwise only detect a hang-up.
-  void watch(std::vector<pollfd>& polled, bool wants_more) const;
+  /// Appends the descriptors to poll. `reads_more`: read messages; otherwise only detect a hang-up.
+  void watch(std::vector<pollfd>& polled, bool reads_more) const;
   /// `polled`: the entries that watch() appended, after poll(2).
   void serve(std::span<const pollfd> polled);
 
@@ -92,8 +92,8 @@ StdioLink::StdioLink() {
   }
 }
 
-void StdioLink::watch(std::vector<pollfd>& polled, bool wants_more) const {
-  const int input = POLLRDHUP | (wants_more ? POLLIN : 0);
+void StdioLink::watch(std::vector<pollfd>& polled, bool reads_more) const {
+  const int input = POLLRDHUP | (reads_more ? POLLIN : 0);
   polled.push_back({STDIN_FILENO, static_cast<short>(input), 0});
   polled.push_back({STDOUT_FILENO, static_cast<short>(out_.empty() ? 0 : POLLOUT), 0});
 }
@@ -376,7 +376,7 @@ class Relay {
     if (polled[0].revents != 0) write_input();
     if (polled[1].revents != 0) read(ends_.output, false);
     if (polled[2].revents != 0) read(ends_.error, true);
-    if (polled[3].revents != 0) hear_end();
+    if (polled[3].revents != 0) receive_end();
   }
 
   void take(const RunMessage& message) {
@@ -425,7 +425,7 @@ class Relay {
     return true;
   }
 
-  void hear_end() {
+  void receive_end() {
     std::array<char, 4096> buffer;
     const ssize_t count = ::recv(ends_.control.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;

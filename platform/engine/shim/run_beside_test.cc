@@ -34,7 +34,7 @@ class Caller {
     [[maybe_unused]] const auto ended = base::wait_for(child_);
   }
 
-  void say(const RunMessage& message) {
+  void send(const RunMessage& message) {
     std::string text = encode_run(message);
     while (!text.empty()) {
       const ssize_t count = ::write(to_.get(), text.data(), text.size());
@@ -88,7 +88,7 @@ class Caller {
     const auto message = next();
     if (message && std::holds_alternative<RunBegun>(*message)) return true;
     const auto* refused = message ? std::get_if<RunRefused>(&*message) : nullptr;
-    ADD_FAILURE() << (refused ? refused->error.what : "it says something else");
+    ADD_FAILURE() << (refused ? refused->error.what : "another message arrived");
     return false;
   }
 
@@ -125,17 +125,17 @@ RunStart shell(const std::string& script) {
 
 class RunBeside : public ShimInContainer {
  protected:
-  RunBeside() : told_(start(script("echo up; exec sleep 1000"))) {
+  RunBeside() : follow_(start(script("echo up; exec sleep 1000"))) {
     ::signal(SIGPIPE, SIG_IGN);
-    told_.until(FollowKind::kLog);
+    follow_.until(FollowKind::kLog);
   }
 
-  FollowStream told_;
+  FollowStream follow_;
 };
 
 TEST_F(RunBeside, SendsTheOutputAndTheEndOfTheProgram) {
   Caller caller("--run", task());
-  caller.say(shell("echo out; echo err >&2; exit 3"));
+  caller.send(shell("echo out; echo err >&2; exit 3"));
 
   ASSERT_TRUE(caller.begins());
   EXPECT_EQ(caller.rest(), job::ExitStatus{.code = 3});
@@ -145,7 +145,7 @@ TEST_F(RunBeside, SendsTheOutputAndTheEndOfTheProgram) {
 
 TEST_F(RunBeside, ReportsTheSignalThatEndedTheProgram) {
   Caller caller("--run", task());
-  caller.say(shell("kill -USR1 $$"));
+  caller.send(shell("kill -USR1 $$"));
 
   ASSERT_TRUE(caller.begins());
   EXPECT_EQ(caller.rest(), job::ExitStatus{.signal = SIGUSR1});
@@ -155,7 +155,7 @@ TEST_F(RunBeside, InheritsTheTasksEnvironmentAndFolder) {
   RunStart start = shell("echo $WHO $MORE $PWD");
   start.program.environment = {"MORE=here"};
   Caller caller("--run", task());
-  caller.say(start);
+  caller.send(start);
 
   ASSERT_TRUE(caller.begins());
   caller.rest();
@@ -164,7 +164,7 @@ TEST_F(RunBeside, InheritsTheTasksEnvironmentAndFolder) {
 
 TEST_F(RunBeside, CanHaveOnlyItsOwnEnvironment) {
   Caller caller("--run", task());
-  caller.say(RunStart{.program = {.argv = {"/usr/bin/env"}, .environment = {"A=1"}}});
+  caller.send(RunStart{.program = {.argv = {"/usr/bin/env"}, .environment = {"A=1"}}});
 
   ASSERT_TRUE(caller.begins());
   caller.rest();
@@ -173,7 +173,7 @@ TEST_F(RunBeside, CanHaveOnlyItsOwnEnvironment) {
 
 TEST_F(RunBeside, AMissingProgramIsRefused) {
   Caller caller("--run", task());
-  caller.say(RunStart{.program = {.argv = {"nosuch"}, .environment = {}}, .inherits = true});
+  caller.send(RunStart{.program = {.argv = {"nosuch"}, .environment = {}}, .inherits = true});
 
   const auto message = caller.next();
   ASSERT_TRUE(message && std::holds_alternative<RunRefused>(*message));
@@ -184,9 +184,9 @@ TEST_F(RunBeside, AMissingProgramIsRefused) {
 
 TEST_F(RunBeside, AnEndedTaskRefusesPrograms) {
   signal(SIGQUIT);
-  told_.until(FollowKind::kExit);
+  follow_.until(FollowKind::kExit);
   Caller caller("--run", task());
-  caller.say(shell("echo out"));
+  caller.send(shell("echo out"));
 
   const auto message = caller.next();
   ASSERT_TRUE(message && std::holds_alternative<RunRefused>(*message));
@@ -195,11 +195,11 @@ TEST_F(RunBeside, AnEndedTaskRefusesPrograms) {
 
 TEST_F(RunBeside, PassesItsInputUpToTheEnd) {
   Caller caller("--run", task());
-  caller.say(shell("wc -c; echo rest >&2"));
+  caller.send(shell("wc -c; echo rest >&2"));
   ASSERT_TRUE(caller.begins());
   const std::string piece(kAttachPiece, '\0');
-  for (int i = 0; i < 100; ++i) caller.say(AttachInput{piece});
-  caller.say(AttachInputEnd{});
+  for (int i = 0; i < 100; ++i) caller.send(AttachInput{piece});
+  caller.send(AttachInputEnd{});
 
   EXPECT_EQ(caller.rest(), job::ExitStatus{});
   EXPECT_EQ(std::stoul(caller.output), 100 * kAttachPiece);
@@ -207,13 +207,13 @@ TEST_F(RunBeside, PassesItsInputUpToTheEnd) {
 
 TEST_F(RunBeside, ReportsAClosedOutputWhileTheProgramRuns) {
   Caller caller("--run", task());
-  caller.say(shell("exec >&-; read x; exit 0"));
+  caller.send(shell("exec >&-; read x; exit 0"));
   ASSERT_TRUE(caller.begins());
 
   const auto message = caller.next();
   ASSERT_TRUE(message && std::holds_alternative<RunOutputEnd>(*message));
   EXPECT_FALSE(std::get<RunOutputEnd>(*message).is_error);
-  caller.say(AttachInput{"\n"});
+  caller.send(AttachInput{"\n"});
   EXPECT_EQ(caller.rest(), job::ExitStatus{});
 }
 
@@ -221,12 +221,12 @@ TEST_F(RunBeside, MuchInputWaitsForTheProgram) {
   const std::string go = (folder_ / "go").string();
   ASSERT_EQ(::mkfifo(go.c_str(), 0600), 0);
   Caller caller("--run", task());
-  caller.say(shell("read x < " + go + "; wc -c"));
+  caller.send(shell("read x < " + go + "; wc -c"));
   ASSERT_TRUE(caller.begins());
   constexpr size_t kPieces = 200;
   std::thread writer([&caller] {
-    for (size_t i = 0; i < kPieces; ++i) caller.say(AttachInput{std::string(kAttachPiece, 'i')});
-    caller.say(AttachInputEnd{});
+    for (size_t i = 0; i < kPieces; ++i) caller.send(AttachInput{std::string(kAttachPiece, 'i')});
+    caller.send(AttachInputEnd{});
   });
 
   const base::UniqueFd open_go(::open(go.c_str(), O_WRONLY | O_CLOEXEC));
@@ -239,7 +239,7 @@ TEST_F(RunBeside, MuchInputWaitsForTheProgram) {
 
 TEST_F(RunBeside, UnreadOutputBlocksTheProgram) {
   Caller caller("--run", task());
-  caller.say(shell("head -c 3000000 /dev/zero; echo > " + (folder_ / "done").string()));
+  caller.send(shell("head -c 3000000 /dev/zero; echo > " + (folder_ / "done").string()));
   ASSERT_TRUE(caller.begins());
   caller.await(std::string(100, '\0'));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "done"));
@@ -271,12 +271,12 @@ class BusyWriter {
 
 TEST_F(RunBeside, EndsAlthoughAnotherProcessWritesWithoutEnd) {
   Caller caller("--run", task());
-  caller.say(shell("echo $$; read x; exit 3"));
+  caller.send(shell("echo $$; read x; exit 3"));
   ASSERT_TRUE(caller.begins());
   caller.await("\n");
   const BusyWriter writer(caller.output.substr(0, caller.output.find('\n')));
   caller.await("y\n");
-  caller.say(AttachInput{"\n"});
+  caller.send(AttachInput{"\n"});
 
   constexpr size_t kWithoutEnd = size_t{1} << 30;
   size_t bytes = 0;
@@ -295,7 +295,7 @@ TEST_F(RunBeside, AHangUpEndsTheProgramAndItsChildren) {
   base::UniqueFd below;
   {
     Caller caller("--run", task());
-    caller.say(shell("sleep 1000 & echo $! > " + pid_file + "; echo up; wait"));
+    caller.send(shell("sleep 1000 & echo $! > " + pid_file + "; echo up; wait"));
     ASSERT_TRUE(caller.begins());
     caller.await("up");
     auto pidfd = base::open_pidfd(std::stoi(*base::read_file(pid_file)));
@@ -307,12 +307,12 @@ TEST_F(RunBeside, AHangUpEndsTheProgramAndItsChildren) {
 
 TEST_F(RunBeside, AHangUpCountsWhileInputWaits) {
   Caller caller("--run", task());
-  caller.say(shell("echo $$; exec sleep 1000"));
+  caller.send(shell("echo $$; exec sleep 1000"));
   ASSERT_TRUE(caller.begins());
   caller.await("\n");
   const auto program = base::open_pidfd(std::stoi(caller.output));
   ASSERT_TRUE(program);
-  while (caller.takes_more()) caller.say(AttachInput{std::string(100, 'i')});
+  while (caller.takes_more()) caller.send(AttachInput{std::string(100, 'i')});
 
   caller.hang_up();
 
@@ -321,7 +321,7 @@ TEST_F(RunBeside, AHangUpCountsWhileInputWaits) {
 
 TEST_F(RunBeside, TheEndOfTheTaskEndsTheProgram) {
   Caller caller("--run", task());
-  caller.say(shell("echo up; exec sleep 1000"));
+  caller.send(shell("echo up; exec sleep 1000"));
   ASSERT_TRUE(caller.begins());
   caller.await("up");
 
@@ -337,11 +337,11 @@ TEST_F(RunBeside, ItsTerminalHasTheRequestedSize) {
   start.rows = 50;
   start.columns = 132;
   Caller caller("--run", task());
-  caller.say(start);
+  caller.send(start);
   ASSERT_TRUE(caller.begins());
   caller.await("up");
 
-  caller.say(AttachSize{.rows = 20, .columns = 70});
+  caller.send(AttachSize{.rows = 20, .columns = 70});
 
   EXPECT_EQ(caller.rest(), job::ExitStatus{});
   EXPECT_EQ(caller.output, "50 132\r\nup\r\n20 70\r\n");
@@ -351,12 +351,12 @@ TEST_F(RunBeside, TheEndOfTheInputIsTypedIntoATerminal) {
   RunStart start = shell("stty -echo; echo up; cat; echo end");
   start.program.terminal = true;
   Caller caller("--run", task());
-  caller.say(start);
+  caller.send(start);
   ASSERT_TRUE(caller.begins());
   caller.await("up");
 
-  caller.say(AttachInput{"typed\n"});
-  caller.say(AttachInputEnd{});
+  caller.send(AttachInput{"typed\n"});
+  caller.send(AttachInputEnd{});
 
   EXPECT_EQ(caller.rest(), job::ExitStatus{});
   EXPECT_EQ(caller.output, "up\r\ntyped\r\nend\r\n");
@@ -364,7 +364,7 @@ TEST_F(RunBeside, TheEndOfTheInputIsTypedIntoATerminal) {
 
 TEST_F(RunBeside, AMalformedMessageEndsIt) {
   Caller caller("--run", task());
-  caller.say(AttachInputEnd{});
+  caller.send(AttachInputEnd{});
 
   EXPECT_EQ(caller.next(), std::nullopt);
 }
@@ -382,7 +382,7 @@ TEST_F(RunAttach, ConnectsToTheTasksProgram) {
   Caller caller("--attach", task());
   ASSERT_TRUE(caller.begins());
 
-  caller.say(AttachInput{"this\n"});
+  caller.send(AttachInput{"this\n"});
 
   EXPECT_EQ(caller.rest(), job::ExitStatus{.code = 6});
   EXPECT_EQ(caller.output, "got this\n");
@@ -399,7 +399,7 @@ TEST_F(RunAttach, TheProgramOutlivesAHangUp) {
   }
   Caller caller("--attach", task());
   ASSERT_TRUE(caller.begins());
-  caller.say(AttachInput{"this\n"});
+  caller.send(AttachInput{"this\n"});
 
   EXPECT_EQ(caller.rest(), job::ExitStatus{});
 }

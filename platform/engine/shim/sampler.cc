@@ -147,12 +147,12 @@ bool read_tcp_info(const rtattr* attribute, TcpSocket& socket) {
 }
 
 bool read_socket(const nlmsghdr* message, std::vector<TcpSocket>& sockets) {
-  const auto* told =
+  const auto* diag =
       reinterpret_cast<const inet_diag_msg*>(reinterpret_cast<const char*>(message) + NLMSG_HDRLEN);
-  TcpSocket socket{.cookie = uint64_t{told->id.idiag_cookie[1]} << 32 | told->id.idiag_cookie[0],
-                   .inode = told->idiag_inode};
-  auto room = static_cast<int>(message->nlmsg_len - NLMSG_LENGTH(sizeof *told));
-  const auto* attribute = reinterpret_cast<const rtattr*>(told + 1);
+  TcpSocket socket{.cookie = uint64_t{diag->id.idiag_cookie[1]} << 32 | diag->id.idiag_cookie[0],
+                   .inode = diag->idiag_inode};
+  auto room = static_cast<int>(message->nlmsg_len - NLMSG_LENGTH(sizeof *diag));
+  const auto* attribute = reinterpret_cast<const rtattr*>(diag + 1);
   for (; RTA_OK(attribute, room); attribute = RTA_NEXT(attribute, room)) {
     if (attribute->rta_type != INET_DIAG_INFO) continue;
     if (!read_tcp_info(attribute, socket)) return false;

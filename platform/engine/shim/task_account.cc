@@ -254,7 +254,7 @@ Result<void> make_own_users(int control) {
     return base::system_error("cannot make a user namespace for the task", errno);
   }
   std::array<char, 512> answer{};
-  if (::send(control, kWantsIds.data(), kWantsIds.size(), MSG_NOSIGNAL) < 0) {
+  if (::send(control, kNeedsIds.data(), kNeedsIds.size(), MSG_NOSIGNAL) < 0) {
     return base::system_error("cannot ask for the ids of the task", errno);
   }
   const ssize_t count = ::recv(control, answer.data(), answer.size(), 0);

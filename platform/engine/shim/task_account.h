@@ -91,12 +91,12 @@ base::Result<void> hand_over(const HandedFiles& files, const TaskAccount& accoun
 /// After the end of the task: lets a server that is an ordinary account read and remove the files.
 void let_the_server_collect(const HandedFiles& files, const std::string& generated);
 
-/// Maps the ids into the user namespace of the inner half, which has asked for it (kWantsIds).
+/// Maps the ids into the user namespace of the inner half, which has asked for it (kNeedsIds).
 base::Result<void> map_ids(pid_t inner, const TaskAccount& account);
 
 // --- the inner half, and --exec
 
-inline constexpr std::string_view kWantsIds = "ids";       ///< inner: map my ids
+inline constexpr std::string_view kNeedsIds = "ids";       ///< inner: map my ids
 inline constexpr std::string_view kHasIds = "mapped";      ///< shim: they are mapped
 inline constexpr std::string_view kTerminal = "terminal";  ///< inner: with the program's terminal
 

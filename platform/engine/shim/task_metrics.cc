@@ -348,14 +348,14 @@ void MetricLines::continue_line(std::string_view piece) {
 }
 
 void MetricLines::look_at(std::string_view bytes, const Found& found) {
-  const auto tell = [&](std::string_view line) {
+  const auto take_line = [&](std::string_view line) {
     if (const auto report = report_in_line(line)) found(*report);
   };
   if (!line_.empty() || too_long_) {
     const size_t end = bytes.find('\n');
     continue_line(bytes.substr(0, end));
     if (end == std::string_view::npos) return;
-    tell(line_);
+    take_line(line_);
     bytes.remove_prefix(end + 1);
   }
   const size_t whole = bytes.rfind('\n') + 1;  // 0: there is no newline
@@ -363,7 +363,7 @@ void MetricLines::look_at(std::string_view bytes, const Found& found) {
     const size_t before = bytes.rfind('\n', at);
     const size_t begin = before == std::string_view::npos ? 0 : before + 1;
     const size_t end = bytes.find('\n', at);
-    tell(bytes.substr(begin, end - begin));
+    take_line(bytes.substr(begin, end - begin));
     at = find_marker(bytes, end);
   }
   begin_line(bytes.substr(whole));

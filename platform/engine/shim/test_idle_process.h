@@ -21,8 +21,8 @@ class IdleProcess {
     char byte = 0;
     if (pid_ == 0) {
       ::close(ends_[1]);
-      const bool told = ::write(ready[1], &byte, 1) == 1;
-      ::_exit(told && ::read(ends_[0], &byte, 1) == 0 ? 0 : 1);
+      const bool notified = ::write(ready[1], &byte, 1) == 1;
+      ::_exit(notified && ::read(ends_[0], &byte, 1) == 0 ? 0 : 1);
     }
     EXPECT_EQ(::read(ready[0], &byte, 1), 1);
     for (const int end : ready) ::close(end);

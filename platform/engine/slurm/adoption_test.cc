@@ -29,7 +29,7 @@ class AskedBefore : public SlurmEngineTest, public testing::WithParamInterface<S
       its_node_ = gang_with_allocation();
       return;
     }
-    ask(gang_, wish({"main"}));
+    ask(gang_, request_for({"main"}));
     switch (point) {
       case Point::kKept:
         return wait_until([&] { return has_record(gang_); });
@@ -49,7 +49,7 @@ TEST_P(AskedBefore, IsAdoptedAndNeverSubmittedTwice) {
   its_node_.reset();
   cluster_.is_away = false;
 
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_until([&] { return record(gang_).job.id == 17; });
   cluster_.run(17, {"n1"});
   const auto its_node = node(hello());
@@ -76,7 +76,7 @@ TEST_F(SlurmEngineTest, TheNextServerCanStartAnAllocatedGangBeforeItsNodesReconn
   call([&] { engine_->start(gang_, {plan()}, loop_.into(started)); });
   const auto its_node = node(hello());
   wait_until([&] { return its_node->last<node::StartOrder>() != nullptr; });
-  its_node->say(node::StartAnswer{});
+  its_node->send(node::StartAnswer{});
 
   wait_until([&] { return started.has_value(); });
 
@@ -109,9 +109,9 @@ TEST_P(Adopted, ARunningTaskContinuesAndItsEndIsReported) {
   again.holds_task = true;
   its_node = node(again);
   wait_until([&] { return its_node->last<node::Welcome>() != nullptr; });
-  its_node->say(node::StartAnswer{});
-  its_node->say(node::AnsweredNews{});
-  its_node->say(node::EndedNews{{.status = {.code = 6}, .time = {}}});
+  its_node->send(node::StartAnswer{});
+  its_node->send(node::AnsweredNews{});
+  its_node->send(node::EndedNews{{.status = {.code = 6}, .time = {}}});
   wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
   its_node.reset();  // it has removed its files
 
@@ -208,7 +208,7 @@ TEST_F(SlurmEngineTest, TheNextServerAlsoReportsWhyAnAllocationWasRevoked) {
 }
 
 TEST_F(SlurmEngineTest, TheNextServerListensAtTheSamePort) {
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   const node::NodeBrief brief = brief_in(cluster_.submitted[0].script);
   open();
@@ -279,7 +279,7 @@ TEST_F(WithoutARecord, ItsJobIsRequestedAgainAfterItsSlurmJobIsOver) {
   cluster_.end(17, JobState::kNodeFailed, "NODE_FAIL");
   wait_for<AllocationRevoked>(gang_);
 
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
 
   wait_until([&] { return record(gang_).job.id == 18; });
   EXPECT_EQ(record(gang_).job.former, std::vector<uint64_t>{17});
@@ -313,7 +313,7 @@ TEST_F(SlurmEngineTest, NothingIsCancelledIfTheFolderOfAJobCannotBeListed) {
 }
 
 TEST_F(SlurmEngineTest, AnUnreadableRecordIsLoggedAndTheOthersAreAdopted) {
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_until([&] { return record(gang_).job.id == 17; });
   const auto other = gang_record_in(folder_ / "jobs/job2/1");
   ASSERT_TRUE(base::make_private_folder(other.parent_path()));

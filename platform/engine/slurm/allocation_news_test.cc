@@ -44,7 +44,7 @@ TEST(WaitingWords, TakeTheWordOfADetailedReasonAsConstraint) {
 
 struct Estimate {
   std::chrono::hours from_now;
-  bool is_said;
+  bool is_reported;
 };
 
 TEST(WaitingWords, OmitAMeaninglessEstimate) {
@@ -54,9 +54,9 @@ TEST(WaitingWords, OmitAMeaninglessEstimate) {
     ListedJob job = pending("Priority");
     job.may_start = base::SystemClock().now() + each.from_now;
     const AllocationPending waits = wait_pending(job);
-    EXPECT_EQ(waits.may_start.has_value(), each.is_said) << each.from_now.count();
+    EXPECT_EQ(waits.may_start.has_value(), each.is_reported) << each.from_now.count();
     EXPECT_EQ(words::sentence(waits.reason).find("expects it to start at") != std::string::npos,
-              each.is_said);
+              each.is_reported);
   }
 }
 

@@ -29,42 +29,42 @@ std::vector<uint64_t> all_jobs_of(const HeldGang& gang) {
 
 // --- requesting
 
-void Allocations::request(const GangId& gang, AllocationRequest wish) {
+void Allocations::request(const GangId& gang, AllocationRequest request) {
   if (const GangPointer held = gangs_.find(gang)) {
     if (held->is_unreadable) give_back(gang);
-    if (gangs_.find(gang) != held) return request_new(gang, std::move(wish), all_jobs_of(*held));
-    return resume(held, std::move(wish));
+    if (gangs_.find(gang) != held) return request_new(gang, std::move(request), all_jobs_of(*held));
+    return resume(held, std::move(request));
   }
-  request_new(gang, std::move(wish), {});
+  request_new(gang, std::move(request), {});
 }
 
 /// `former`: Slurm jobs of the same gang, which may still be listed for some time.
-void Allocations::request_new(const GangId& gang, AllocationRequest wish,
+void Allocations::request_new(const GangId& gang, AllocationRequest request,
                               std::vector<uint64_t> former) {
-  auto submission = submission_for(wish, options_);
+  auto submission = submission_for(request, options_);
   if (submission && callback_ && !*callback_) submission = callback_->error();
   if (!submission) return reports_.announce(gang, AllocationRefused{submission.error()});
-  if (take_over(gang, wish, *submission)) return;
+  if (take_over(gang, request, *submission)) return;
   GangRecord record{
-      .common = {.key = random_.bytes<std::tuple_size_v<rsh::Key>>(), .seats = seats_for(wish)},
+      .common = {.key = random_.bytes<std::tuple_size_v<rsh::Key>>(), .seats = seats_for(request)},
       .job = {.submitted_attempt = gang.attempt,
               .comment = comment_for(options_.owner, gang),
               .shape = shape_of(*submission),
               .former = std::move(former)}};
   const GangPointer held = gangs_.add(gang, std::move(record), Stage::kUnsaved);
   queue_.changed();
-  held->wish = std::move(wish);
+  held->request = std::move(request);
   held->is_awaited = true;
   save_and_submit(held);
 }
 
 /// The gang is known: from an earlier server, or from an allocation that was given back.
-void Allocations::resume(const GangPointer& gang, AllocationRequest wish) {
+void Allocations::resume(const GangPointer& gang, AllocationRequest request) {
   if (gang->record.given_back) {
-    gang->next_wish = std::move(wish);
+    gang->next_request = std::move(request);
     return reports_.waits(gang, wait_for_earlier(gang->job.id));
   }
-  gang->wish = std::move(wish);
+  gang->request = std::move(request);
   gang->is_awaited = true;
   gang->is_announced = false;
   gang->reported_waits.reset();
@@ -81,12 +81,12 @@ void Allocations::resume(const GangPointer& gang, AllocationRequest wish) {
 
 /// Takes over the job of an earlier attempt that Slurm has queued again: it keeps its age, and with
 /// that its place in the queue.
-bool Allocations::take_over(const GangId& gang, const AllocationRequest& wish,
+bool Allocations::take_over(const GangId& gang, const AllocationRequest& request,
                             const Submission& submission) {
   const GangPointer before = gangs_.requeued_before(gang);
   if (before == nullptr || before->job.shape != shape_of(submission)) return false;
   GangRecord record{.common = before->record, .job = before->job};
-  record.common.seats = seats_for(wish);
+  record.common.seats = seats_for(request);
   if (before->listed) {
     record.job.restarts = before->listed->restarts;
   } else {
@@ -96,7 +96,7 @@ bool Allocations::take_over(const GangId& gang, const AllocationRequest& wish,
   record.common.taken.reset();
   const GangPointer held = gangs_.add(gang, std::move(record), Stage::kQueued);
   queue_.changed();
-  held->wish = wish;
+  held->request = request;
   held->is_awaited = true;
   held->listed = before->listed;
   before->record.queued_again = false;
@@ -139,7 +139,7 @@ Submission Allocations::complete(const HeldGang& gang, Submission submission) co
   const bool may_share = options_.sharing != node::Sharing::kNo;
   submission.comment = gang.job.comment;
   submission.script =
-      node_script(brief, submission.components, guests_of(*gang.wish), options_.node_programs(),
+      node_script(brief, submission.components, guests_of(*gang.request), options_.node_programs(),
                   may_share ? gangs_.attempt_folder(gang.gang).string() : "");
   submission.environment = script_environment(base::current_environment());
   return submission;
@@ -159,12 +159,12 @@ bool Allocations::drop_unknown_nodes(std::vector<std::string>& names) const {
 }
 
 void Allocations::submit(const GangPointer& gang) {
-  if (gang->stage != Stage::kUnsent || !gang->wish || gang->record.given_back) return;
+  if (gang->stage != Stage::kUnsent || !gang->request || gang->record.given_back) return;
   if (queue_.away_since()) return reports_.waits(gang, away_waits(*gang));
-  if (!drop_unknown_nodes(gang->wish->avoided_nodes)) {  // again after the next listing
+  if (!drop_unknown_nodes(gang->request->avoided_nodes)) {  // again after the next listing
     return reports_.waits(gang, wait_for_nodes());
   }
-  auto submission = submission_for(*gang->wish, options_);
+  auto submission = submission_for(*gang->request, options_);
   if (submission && !*callback_) submission = callback_->error();
   if (!submission) return refuse(gang, std::move(submission).error());
   gang->retry.reset();
@@ -241,7 +241,7 @@ size_t Allocations::expected_tasks(const HeldGang& gang) const {
   if (!gang.listed || gang.listed->nodes.empty()) return seats.size();
   std::map<int, size_t> tasks_of;  // by component
   for (const Seat& seat : seats) ++tasks_of[seat.component];
-  const bool has_guests = gang.wish && guests_of(*gang.wish) > 0;
+  const bool has_guests = gang.request && guests_of(*gang.request) > 0;
   const int guests = has_guests ? tasks_of.rbegin()->first : -1;  // the last component
   if (elastic->component == guests) return seats.size();
   const auto each = static_cast<size_t>(std::max(options_.tasks_per_node, 1));
@@ -306,7 +306,7 @@ void Allocations::give_back(const GangId& name) {
   const GangPointer gang = gangs_.find(name);
   if (gang == nullptr) return;
   gang->is_awaited = false;
-  gang->next_wish.reset();
+  gang->next_request.reset();
   if (gang->record.given_back) return;
   gang->record.given_back = true;
   gang->callback_deadline.reset();
@@ -364,8 +364,8 @@ void Allocations::forget(const GangPointer& gang) {
   }
   queue_.do_not_cancel(gang->job.id);
   gangs_.remove(gang);
-  if (!gang->next_wish) return;
-  request_new(gang->gang, *std::move(gang->next_wish), all_jobs_of(*gang));
+  if (!gang->next_request) return;
+  request_new(gang->gang, *std::move(gang->next_request), all_jobs_of(*gang));
 }
 
 }  // namespace muster::engine::slurm

@@ -53,7 +53,7 @@ class Allocations {
 
   void listen(Listed listed) { listed_ = std::move(listed); }
 
-  void request(const GangId& gang, AllocationRequest wish);
+  void request(const GangId& gang, AllocationRequest request);
   /// Submits the gang's job, if Slurm can have it now.
   void submit(const GangPointer& gang);
   void submit_all_unsent();
@@ -69,9 +69,10 @@ class Allocations {
   AllocationPending away_waits(const HeldGang& gang) const;
 
  private:
-  void request_new(const GangId& gang, AllocationRequest wish, std::vector<uint64_t> former);
-  void resume(const GangPointer& gang, AllocationRequest wish);
-  bool take_over(const GangId& gang, const AllocationRequest& wish, const Submission& submission);
+  void request_new(const GangId& gang, AllocationRequest request, std::vector<uint64_t> former);
+  void resume(const GangPointer& gang, AllocationRequest request);
+  bool take_over(const GangId& gang, const AllocationRequest& request,
+                 const Submission& submission);
   void save_and_submit(const GangPointer& gang);
   bool drop_unknown_nodes(std::vector<std::string>& names) const;
   void submitted(const GangPointer& gang, Result<uint64_t> answer);

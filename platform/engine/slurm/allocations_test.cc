@@ -11,7 +11,7 @@ using base::ErrorCode;
 
 TEST_F(SlurmEngineTest, RecordsARequestBeforeItSubmitsIt) {
   cluster_.is_away = true;
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_for_reason(gang_, "Slurm's controller has not answered since");
 
   ASSERT_TRUE(has_record(gang_));
@@ -26,7 +26,7 @@ TEST_F(SlurmEngineTest, RecordsARequestBeforeItSubmitsIt) {
 }
 
 TEST_F(SlurmEngineTest, TheKeyIsOnlyInTheScript) {
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   const Submission& sent = cluster_.submitted[0];
   const std::string key = base::to_hex(record(gang_).common.key);
@@ -37,7 +37,7 @@ TEST_F(SlurmEngineTest, TheKeyIsOnlyInTheScript) {
 }
 
 TEST_F(SlurmEngineTest, ReportsChangesOfTheReason) {
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_for_reason(gang_, "waits in Slurm as job 17");
   cluster_.job(17).reason = "QOSMaxGRESPerUser";
   cluster_.job(17).partition = "gpu";
@@ -46,10 +46,10 @@ TEST_F(SlurmEngineTest, ReportsChangesOfTheReason) {
   wait_for_reason(gang_, "(QOSMaxGRESPerUser); Slurm expects it to start at");
   wait_for_polls();  // a poll may have been in progress
 
-  const size_t told = news_[gang_].size();
+  const size_t news_before = news_[gang_].size();
   wait_for_polls(5);
 
-  EXPECT_EQ(news_[gang_].size(), told);
+  EXPECT_EQ(news_[gang_].size(), news_before);
   const auto* const waits = last_news<AllocationPending>(gang_);
   EXPECT_EQ(waits->constraint, "QOSMaxGRESPerUser");
   EXPECT_TRUE(waits->may_start);
@@ -58,7 +58,7 @@ TEST_F(SlurmEngineTest, ReportsChangesOfTheReason) {
 }
 
 TEST_F(SlurmEngineTest, ReportsTheAllocationAfterAllNodesHaveCalled) {
-  ask(gang_, wish({"launcher", "worker-0"}));
+  ask(gang_, request_for({"launcher", "worker-0"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   cluster_.run(17, {"n1", "n2"});
   const auto first = node(hello(0, 0, 17, "n1"));
@@ -76,7 +76,7 @@ TEST_F(SlurmEngineTest, ReportsTheAllocationAfterAllNodesHaveCalled) {
 TEST_F(SlurmEngineTest, ReportsTheAllocationIfTheAnswerOfTheSubmitComesLater) {
   cluster_.submit_error = Error{.code = ErrorCode::kTimeout, .what = "Socket timed out"};
   cluster_.accepts_despite_error = true;
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
 
   const auto its_node = node(hello());
@@ -87,7 +87,7 @@ TEST_F(SlurmEngineTest, ReportsTheAllocationIfTheAnswerOfTheSubmitComesLater) {
 
 TEST_F(SlurmEngineTest, SharesTheGpusOfANodeAmongItsTasks) {
   open([](SlurmEngineOptions& options) { options.tasks_per_node = 2; });
-  AllocationRequest what = wish({"worker-0", "worker-1"});
+  AllocationRequest what = request_for({"worker-0", "worker-1"});
   for (TaskRequest& task : what.tasks) task.resources.gpus = 2;
   ask(gang_, what);
   wait_until([&] { return cluster_.submitted.size() == 1; });
@@ -104,7 +104,7 @@ TEST_F(SlurmEngineTest, SharesTheGpusOfANodeAmongItsTasks) {
 }
 
 TEST_F(SlurmEngineTest, AnElasticGangHasTheAllocatedNodes) {
-  AllocationRequest what = wish({"launcher", "worker-0", "worker-1"});
+  AllocationRequest what = request_for({"launcher", "worker-0", "worker-1"});
   what.tasks[2].may_be_missing = true;
   ask(gang_, what);
   wait_until([&] { return cluster_.submitted.size() == 1; });
@@ -118,7 +118,7 @@ TEST_F(SlurmEngineTest, AnElasticGangHasTheAllocatedNodes) {
 
 /// The usual MPI job: its launcher is a guest on the first node.
 TEST_F(SlurmEngineTest, AnElasticGangWithAGuestHasATaskOnEachNode) {
-  AllocationRequest what = wish({"launcher", "worker-0", "worker-1"});
+  AllocationRequest what = request_for({"launcher", "worker-0", "worker-1"});
   what.tasks[0].only_launches = true;
   what.tasks[2].may_be_missing = true;
   ask(gang_, what);
@@ -138,7 +138,8 @@ TEST_F(SlurmEngineTest, AnElasticGangWithAGuestHasATaskOnEachNode) {
 
 TEST_F(SlurmEngineTest, OnlyTheElasticPartOfAGangHasFewerTasks) {
   open([](SlurmEngineOptions& options) { options.tasks_per_node = 2; });
-  AllocationRequest what = wish({"launcher", "worker-0", "worker-1", "worker-2", "worker-3"});
+  AllocationRequest what =
+      request_for({"launcher", "worker-0", "worker-1", "worker-2", "worker-3"});
   for (size_t i = 0; i < what.tasks.size(); ++i) {
     what.tasks[i].resources.cpu_milli = i == 0 ? 1000 : 2000;
     what.tasks[i].may_be_missing = i > 2;
@@ -170,7 +171,7 @@ class Unlisted : public SlurmEngineTest {
     open([](SlurmEngineOptions& options) { options.nodes_poll = std::chrono::milliseconds(5); });
   }
   AllocationRequest wary() const {
-    AllocationRequest wary = wish({"main"});
+    AllocationRequest wary = request_for({"main"});
     wary.avoided_nodes = {"n1"};
     return wary;
   }
@@ -245,6 +246,28 @@ TEST_F(Unlisted, AJobThatAvoidsNodesWaitsForTheFirstAnswer) {
   EXPECT_TRUE(cluster_.submitted.empty());
 }
 
+/// The controller did not answer when the nodes were requested: the failure is no refusal.
+TEST_F(Unlisted, AJobThatAvoidsNodesWaitsIfTheirRequestIsOlderThanTheFirstListing) {
+  cluster_.nodes_error.reset();
+  cluster_.answers_nodes = false;
+  open_again();
+  ASSERT_EQ(cluster_.held_nodes.size(), 1U);
+  AllocationRequest wary = request_for({"main"});
+  wary.avoided_nodes = {"gone"};
+  ask(gang_, wary);
+  wait_for_reason(gang_, "Slurm has not listed its nodes yet");
+  wait_for_polls();
+
+  cluster_.held_nodes.front()(Error{.code = ErrorCode::kTimeout, .what = "Socket timed out"});
+  wait_until([&] { return cluster_.held_nodes.size() == 2; });
+  wait_for_polls();
+  EXPECT_TRUE(cluster_.submitted.empty());
+
+  cluster_.held_nodes.back()(cluster_.nodes);
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+  EXPECT_TRUE(cluster_.submitted.front().excluded_nodes.empty());
+}
+
 // --- lost answers
 
 struct LostAnswer {
@@ -257,7 +280,7 @@ class LostAnswers : public SlurmEngineTest, public testing::WithParamInterface<L
 TEST_P(LostAnswers, AreLookedUpBeforeAnotherSubmission) {
   cluster_.submit_error = Error{.code = ErrorCode::kTimeout, .what = "Socket timed out"};
   cluster_.accepts_despite_error = GetParam().was_taken;
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
 
   wait_until([&] { return record(gang_).job.id == 17; });
 
@@ -273,7 +296,7 @@ INSTANTIATE_TEST_SUITE_P(Submits, LostAnswers,
 
 TEST_F(SlurmEngineTest, ARefusalIsReportedAndLeavesNothing) {
   cluster_.submit_error = Error{.code = ErrorCode::kRefused, .what = "Invalid account"};
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
 
   EXPECT_EQ(wait_for<AllocationRefused>(gang_).error.what, "Invalid account");
   EXPECT_FALSE(has_record(gang_));
@@ -281,7 +304,7 @@ TEST_F(SlurmEngineTest, ARefusalIsReportedAndLeavesNothing) {
 
 TEST_F(SlurmEngineTest, ATemporaryLimitOfJobsIsNoRefusal) {
   cluster_.submit_error = Error{.code = ErrorCode::kExhausted, .what = "too many jobs"};
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
 
   wait_until([&] { return record(gang_).job.id == 17; });
 
@@ -290,7 +313,7 @@ TEST_F(SlurmEngineTest, ATemporaryLimitOfJobsIsNoRefusal) {
 }
 
 TEST_F(SlurmEngineTest, PartsOfGpusAreRefusedWithoutARequest) {
-  AllocationRequest what = wish({"main"});
+  AllocationRequest what = request_for({"main"});
   what.tasks[0].resources.gpu_share_milli = 500;
 
   EXPECT_FALSE(engine_->check_allocation_request(what));
@@ -304,7 +327,7 @@ TEST_F(SlurmEngineTest, PartsOfGpusAreRefusedWithoutARequest) {
 // --- releasing an allocation
 
 TEST_F(SlurmEngineTest, AWaitingJobIsCancelledAndForgottenWhenItIsReleased) {
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_until([&] { return record(gang_).job.id == 17; });
 
   give_back(gang_);
@@ -316,7 +339,7 @@ TEST_F(SlurmEngineTest, AWaitingJobIsCancelledAndForgottenWhenItIsReleased) {
 }
 
 TEST_F(SlurmEngineTest, AJobReleasedBeforeTheAnswerIsCancelled) {
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   give_back(gang_);
 
@@ -324,7 +347,7 @@ TEST_F(SlurmEngineTest, AJobReleasedBeforeTheAnswerIsCancelled) {
 }
 
 TEST_F(SlurmEngineTest, AJobReleasedWhileTheControllerIsAwayIsCancelledByTheNextServer) {
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_until([&] { return record(gang_).job.id == 17; });
   cluster_.is_away = true;
   give_back(gang_);
@@ -339,7 +362,7 @@ TEST_F(SlurmEngineTest, AJobReleasedWhileTheControllerIsAwayIsCancelledByTheNext
 }
 
 TEST_F(SlurmEngineTest, ManyJobsAreCancelledByOneCall) {
-  for (int i = 1; i <= 20; ++i) ask({"job" + std::to_string(i), 1}, wish({"main"}));
+  for (int i = 1; i <= 20; ++i) ask({"job" + std::to_string(i), 1}, request_for({"main"}));
   wait_until([&] { return cluster_.jobs.size() == 20; });
   wait_for_polls();
 
@@ -350,11 +373,11 @@ TEST_F(SlurmEngineTest, ManyJobsAreCancelledByOneCall) {
 }
 
 TEST_F(SlurmEngineTest, AGangCanBeRequestedAgainWhileItsOldJobEnds) {
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_until([&] { return record(gang_).job.id == 17; });
   cluster_.cancel_ends = false;
   give_back(gang_);
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_for_reason(gang_, "waits for Slurm to end its earlier job 17");
   EXPECT_EQ(cluster_.submitted.size(), 1U);
 
@@ -366,7 +389,7 @@ TEST_F(SlurmEngineTest, AGangCanBeRequestedAgainWhileItsOldJobEnds) {
 
 TEST_F(SlurmEngineTest, AJobWhoseTasksHaveAllEndedEndsByItself) {
   const auto its_node = gang_that_runs();
-  its_node->say(node::EndedNews{{.status = {.code = 3}, .time = {}}});
+  its_node->send(node::EndedNews{{.status = {.code = 3}, .time = {}}});
   wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
   EXPECT_EQ(its_node->last<node::Farewell>()->code, 3);
   give_back(gang_);
@@ -401,13 +424,13 @@ TEST_F(SlurmEngineTest, ARequestAfterARestIsPolled) {
       loop_.loop().after(std::chrono::milliseconds(50), [rested] { *rested = true; });
   wait_until([&] { return *rested; });
 
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
 
   wait_for_reason(gang_, "(Priority)");
 }
 
 TEST_F(SlurmEngineTest, AThousandWaitingGangsShareOneListing) {
-  for (int i = 0; i < 1000; ++i) ask({"job" + std::to_string(i), 1}, wish({"main"}));
+  for (int i = 0; i < 1000; ++i) ask({"job" + std::to_string(i), 1}, request_for({"main"}));
   wait_until([&] { return cluster_.jobs.size() == 1000; });
   wait_until([&] { return news_.size() == 1000; });
   EXPECT_EQ(cluster_.past_listings, 0);

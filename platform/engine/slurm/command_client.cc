@@ -153,12 +153,12 @@ void CommandClient::submit(Submission submission, Then<uint64_t> then) {
     });
     return;
   }
-  ProgramWish wish{.argv = {program("sbatch"), "--parsable"},
+  ProgramPlan plan{.argv = {program("sbatch"), "--parsable"},
                    .environment = environment_for_submitting(environment_, submission.environment),
                    .input = *std::move(script),
                    .patience = options_.patience};
   submission.script.clear();
-  submits_.run(std::move(wish),
+  submits_.run(std::move(plan),
                [then = std::move(then), submission = std::move(submission)](
                    Result<ProgramEnd> end) { then(submit_answer(std::move(end), submission)); });
 }

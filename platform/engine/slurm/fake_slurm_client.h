@@ -32,7 +32,8 @@ class FakeSlurmClient : public SlurmClient {
     bool is_away = false;
     bool holds_listings = false;              ///< keeps the answers with the jobs back
     std::vector<std::function<void()>> held;  ///< these answers, which a test gives by hand
-    bool answers_nodes = true;                ///< else requests for the nodes are never answered
+    bool answers_nodes = true;                ///< else requests for the nodes wait in held_nodes
+    std::vector<Then<std::vector<ListedNode>>> held_nodes;
     std::optional<base::Error> nodes_error;   ///< the answer if the nodes may not be listed
     std::optional<base::Error> past_error;    ///< the answer while the database does not answer
     std::optional<base::Error> submit_error;  ///< the answer to the next submit
@@ -62,7 +63,7 @@ class FakeSlurmClient : public SlurmClient {
   FakeSlurmClient(base::EventLoop& loop, Cluster& cluster) : loop_(loop), cluster_(cluster) {}
 
   void submit(Submission submission, Then<uint64_t> then) override {
-    if (cluster_.is_away) return say(then, base::Result<uint64_t>(away()));
+    if (cluster_.is_away) return deliver(then, base::Result<uint64_t>(away()));
     const auto error = std::exchange(cluster_.submit_error, std::nullopt);
     cluster_.submitted.push_back(submission);
     const uint64_t id = cluster_.next_id;
@@ -78,56 +79,56 @@ class FakeSlurmClient : public SlurmClient {
                            .account = submission.account,
                            .qos = submission.qos};
     }
-    say(then, error ? base::Result<uint64_t>(*error) : base::Result<uint64_t>(id));
+    deliver(then, error ? base::Result<uint64_t>(*error) : base::Result<uint64_t>(id));
   }
 
   void jobs(Then<std::vector<ListedJob>> then) override {
     ++cluster_.listings;
-    if (cluster_.is_away) return say(then, base::Result<std::vector<ListedJob>>(away()));
+    if (cluster_.is_away) return deliver(then, base::Result<std::vector<ListedJob>>(away()));
     std::vector<ListedJob> all;
     for (const auto& [id, job] : cluster_.jobs) all.push_back(job);
     if (cluster_.holds_listings) {
       return cluster_.held.push_back([then, all = std::move(all)] { then(all); });
     }
-    say(then, base::Result<std::vector<ListedJob>>(std::move(all)));
+    deliver(then, base::Result<std::vector<ListedJob>>(std::move(all)));
   }
 
   void past_jobs(std::vector<uint64_t> ids, Then<std::vector<ListedJob>> then) override {
     ++cluster_.past_listings;
     if (cluster_.past_error) {
-      return say(then, base::Result<std::vector<ListedJob>>(*cluster_.past_error));
+      return deliver(then, base::Result<std::vector<ListedJob>>(*cluster_.past_error));
     }
     std::vector<ListedJob> found;
     for (const ListedJob& job : cluster_.past) {
       if (std::find(ids.begin(), ids.end(), job.id) != ids.end()) found.push_back(job);
     }
-    say(then, base::Result<std::vector<ListedJob>>(std::move(found)));
+    deliver(then, base::Result<std::vector<ListedJob>>(std::move(found)));
   }
 
   void cancel(std::vector<uint64_t> ids, Then<void> then) override {
-    if (cluster_.is_away) return say(then, base::Result<void>(away()));
+    if (cluster_.is_away) return deliver(then, base::Result<void>(away()));
     cluster_.cancelled.push_back(ids);
     for (const uint64_t id : ids) {
       const auto found = cluster_.jobs.find(id);
       if (found == cluster_.jobs.end() || !cluster_.cancel_ends) continue;
       if (!is_over(found->second.state)) cluster_.end(id, JobState::kCancelled, "CANCELLED");
     }
-    say(then, base::Result<void>{});
+    deliver(then, base::Result<void>{});
   }
 
   void nodes(Then<std::vector<ListedNode>> then) override {
     ++cluster_.node_listings;
-    if (!cluster_.answers_nodes) return;
-    if (cluster_.is_away) return say(then, base::Result<std::vector<ListedNode>>(away()));
+    if (!cluster_.answers_nodes) return cluster_.held_nodes.push_back(std::move(then));
+    if (cluster_.is_away) return deliver(then, base::Result<std::vector<ListedNode>>(away()));
     if (cluster_.nodes_error) {
-      return say(then, base::Result<std::vector<ListedNode>>(*cluster_.nodes_error));
+      return deliver(then, base::Result<std::vector<ListedNode>>(*cluster_.nodes_error));
     }
-    say(then, base::Result<std::vector<ListedNode>>(cluster_.nodes));
+    deliver(then, base::Result<std::vector<ListedNode>>(cluster_.nodes));
   }
 
   void facts(Then<ClientFacts> then) override {
-    say(then, base::Result<ClientFacts>(
-                  ClientFacts{.way = "a test", .version = "22.05.8", .api = "none"}));
+    deliver(then, base::Result<ClientFacts>(
+                      ClientFacts{.way = "a test", .version = "22.05.8", .api = "none"}));
   }
 
  private:
@@ -137,7 +138,7 @@ class FakeSlurmClient : public SlurmClient {
   }
 
   template <typename T>
-  void say(const Then<T>& then, base::Result<T> answer) {
+  void deliver(const Then<T>& then, base::Result<T> answer) {
     loop_.post([weak = std::weak_ptr(alive_), then, answer = std::move(answer)] {
       if (weak.lock()) then(answer);
     });

@@ -26,7 +26,7 @@ class Starting : public SlurmEngineTest {
   }
   /// A gang of two tasks with an allocation.
   void grant_allocation_for_two() {
-    ask(gang_, wish({"one", "two"}));
+    ask(gang_, request_for({"one", "two"}));
     wait_until([&] { return cluster_.submitted.size() == 1; });
     cluster_.run(17, {"n1", "n2"});
     one_ = node(hello(0));
@@ -73,13 +73,13 @@ TEST_F(Starting, ATaskOnANodeThatDoesNotShareTheFolderIsInAFolderOfTheServersOwn
 TEST_F(Starting, AllTasksComeUpAndThenAnswer) {
   grant_allocation_for_two();
   start_both();
-  one_->say(node::StartAnswer{});
-  one_->say(node::AnsweredNews{});
+  one_->send(node::StartAnswer{});
+  one_->send(node::AnsweredNews{});
   wait_for_polls();
   EXPECT_FALSE(started_);
   EXPECT_TRUE(reports_.empty());
 
-  two_->say(node::StartAnswer{});
+  two_->send(node::StartAnswer{});
 
   EXPECT_TRUE(outcome());
   wait_until([&] { return reports_.size() == 1; });
@@ -91,11 +91,11 @@ TEST_F(Starting, IfATaskCannotBeStartedTheOthersAreEnded) {
   is_shared_ = false;
   grant_allocation_for_two();
   start_both();
-  one_->say(node::StartAnswer{});
-  two_->say(node::StartAnswer{{{.code = ErrorCode::kConflict, .what = "port 80 is taken"}}});
+  one_->send(node::StartAnswer{});
+  two_->send(node::StartAnswer{{{.code = ErrorCode::kConflict, .what = "port 80 is taken"}}});
   wait_until([&] { return one_->last<node::StopOrder>() != nullptr; });
   EXPECT_FALSE(started_) << "one task still runs";
-  one_->say(node::EndedNews{{.status = {.stopped = true}, .time = {}}});
+  one_->send(node::EndedNews{{.status = {.stopped = true}, .time = {}}});
 
   const auto how = outcome();
 
@@ -111,14 +111,14 @@ TEST_F(Starting, AFailedStartCanBeRepeated) {
   const auto its_node = gang_with_allocation();
   start({plan()});
   wait_for_order(*its_node);
-  its_node->say(node::StartAnswer{{{.code = ErrorCode::kConflict, .what = "port 80 is taken"}}});
+  its_node->send(node::StartAnswer{{{.code = ErrorCode::kConflict, .what = "port 80 is taken"}}});
   ASSERT_FALSE(outcome());
   its_node->orders.clear();
   started_.reset();
 
   start({plan()});
   wait_for_order(*its_node);
-  its_node->say(node::StartAnswer{});
+  its_node->send(node::StartAnswer{});
 
   EXPECT_TRUE(outcome());
 }
@@ -128,7 +128,7 @@ TEST_F(Starting, AMusterNodeThatHoldsTheTaskOfAFailedStartGetsTheNextOrder) {
   start({plan()});
   wait_for_order(*its_node);
   const uint64_t failed = its_node->last<node::StartOrder>()->start;
-  its_node->say(node::StartAnswer{{{.code = ErrorCode::kConflict, .what = "port 80 is taken"}}});
+  its_node->send(node::StartAnswer{{{.code = ErrorCode::kConflict, .what = "port 80 is taken"}}});
   ASSERT_FALSE(outcome());
   started_.reset();
   its_node.reset();
@@ -142,7 +142,7 @@ TEST_F(Starting, AMusterNodeThatHoldsTheTaskOfAFailedStartGetsTheNextOrder) {
 
   EXPECT_GT(its_node->last<node::StartOrder>()->start, failed);
   EXPECT_EQ(its_node->last<node::Welcome>()->start, its_node->last<node::StartOrder>()->start);
-  its_node->say(node::StartAnswer{});
+  its_node->send(node::StartAnswer{});
   EXPECT_TRUE(outcome());
 }
 
@@ -152,7 +152,7 @@ TEST_F(Starting, ALostOrderIsSentAgain) {
   start({plan()});
   its_node = node(hello());
   wait_for_order(*its_node);
-  its_node->say(node::StartAnswer{});
+  its_node->send(node::StartAnswer{});
 
   EXPECT_TRUE(outcome());
 }
@@ -166,7 +166,7 @@ TEST_F(Starting, AStartContinuesAfterABrokenConnection) {
   again.holds_task = true;
   its_node = node(again);
   wait_until([&] { return its_node->last<node::Welcome>() != nullptr; });
-  its_node->say(node::StartAnswer{});
+  its_node->send(node::StartAnswer{});
 
   EXPECT_TRUE(outcome());
   EXPECT_EQ(its_node->last<node::StartOrder>(), nullptr) << "it was started twice";
@@ -178,7 +178,7 @@ TEST_F(Starting, AStopEndsAStart) {
   wait_for_order(*its_node);
   call([&] { engine_->stop(gang_, {"main"}, StopMode::kGraceful); });
   wait_until([&] { return its_node->last<node::StopOrder>() != nullptr; });
-  its_node->say(node::StartAnswer{{{.code = ErrorCode::kUnavailable, .what = "was stopped"}}});
+  its_node->send(node::StartAnswer{{{.code = ErrorCode::kUnavailable, .what = "was stopped"}}});
 
   const auto how = outcome();
 
@@ -228,7 +228,7 @@ TEST_F(Starting, RecordsOfATaskAreCopiedAndContinueAfterABreak) {
   is_shared_ = false;
   auto its_node = gang_that_runs();
   const std::string frame = encode_frame({}, job::LogStream::kOutput, "hello\n");
-  its_node->say(node::RecordNews{{.kind = FollowKind::kLog, .offset = 0, .bytes = frame}});
+  its_node->send(node::RecordNews{{.kind = FollowKind::kLog, .offset = 0, .bytes = frame}});
   wait_until([&] {
     auto cursor = engine_->open_log(gang_, "main");
     LogFrame read;
@@ -252,8 +252,8 @@ TEST_F(Starting, RecordsWaitForDiskSpaceAndTheEndWaitsForThem) {
   const rlimit none{.rlim_cur = 0, .rlim_max = files.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);  // no file can be opened, like on a full disk
 
-  its_node->say(node::RecordNews{{.kind = FollowKind::kRank, .offset = 0, .bytes = "3 8"}});
-  its_node->say(node::EndedNews{});
+  its_node->send(node::RecordNews{{.kind = FollowKind::kRank, .offset = 0, .bytes = "3 8"}});
+  its_node->send(node::EndedNews{});
   wait_for_polls(20);
   EXPECT_EQ(its_node->last<node::Farewell>(), nullptr);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
@@ -267,11 +267,11 @@ TEST_F(Starting, RecordsWaitForDiskSpaceAndTheEndWaitsForThem) {
 TEST_F(Starting, TheEndIsReportedWhenItsNodeHasLeftThoughTheConnectionStays) {
   is_shared_ = false;
   const auto its_node = gang_that_runs();
-  its_node->say(node::EndedNews{{.status = {.code = 3}, .time = {}}});
+  its_node->send(node::EndedNews{{.status = {.code = 3}, .time = {}}});
   wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
   EXPECT_EQ(end_of("main"), nullptr) << "the files on the node must be removed first";
 
-  its_node->say(node::LeftNews{});
+  its_node->send(node::LeftNews{});
 
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_EQ(end_of("main")->status.code, 3);
@@ -299,7 +299,7 @@ TEST_F(Starting, EachTreeIsSentOverItsOwnStream) {
 TEST_F(Starting, AStreamIsNotOpenedByAMusterNodeOfAnotherJob) {
   is_shared_ = false;
   const auto its_node = gang_with_allocation();
-  ask({"job2", 1}, wish({"main"}));
+  ask({"job2", 1}, request_for({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 2; });
   launch::TaskPlan with_tree = plan();
   with_tree.volumes = {{.kind = job::Volume::Kind::kTree, .source = "abc", .target = "/work"}};
@@ -323,14 +323,14 @@ TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsReported) {
   with_artifacts.volumes = {{.kind = job::Volume::Kind::kArtifacts, .target = "/out"}};
   start({with_artifacts});
   wait_for_order(*its_node);
-  its_node->say(node::StartAnswer{});
-  its_node->say(node::EndedNews{{.status = {}, .time = {}}});
+  its_node->send(node::StartAnswer{});
+  its_node->send(node::EndedNews{{.status = {}, .time = {}}});
   wait_until([&] { return its_node->last<node::ArtifactsOrder>() != nullptr; });
   EXPECT_EQ(its_node->last<node::Farewell>(), nullptr);
   EXPECT_EQ(end_of("main"), nullptr);
 
-  its_node->say(node::StreamRefused{its_node->last<node::ArtifactsOrder>()->stream,
-                                    {.code = ErrorCode::kInternal, .what = "its disk broke"}});
+  its_node->send(node::StreamRefused{its_node->last<node::ArtifactsOrder>()->stream,
+                                     {.code = ErrorCode::kInternal, .what = "its disk broke"}});
 
   wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
   EXPECT_TRUE(its_node->last<node::Farewell>()->keeps_artifacts) << "the node has the only copy";
@@ -354,8 +354,8 @@ class FetchingArtifacts : public Starting {
     with_artifacts.volumes = {{.kind = job::Volume::Kind::kArtifacts, .target = "/out"}};
     start({with_artifacts});
     wait_for_order(*node_);
-    node_->say(node::StartAnswer{});
-    node_->say(node::EndedNews{{.status = {}, .time = {}}});
+    node_->send(node::StartAnswer{});
+    node_->send(node::EndedNews{{.status = {}, .time = {}}});
   }
   /// The connection of the next stream that the server orders.
   std::unique_ptr<StreamSource> next_stream() {
@@ -404,15 +404,15 @@ TEST_F(FetchingArtifacts, AStreamThatIsCutIsOrderedAgain) {
   end_task();
   const std::vector<std::string> sent = pieces();
   auto broken = next_stream();
-  broken->say(node::StreamBytes{sent.front()});
+  broken->send(node::StreamBytes{sent.front()});
   wait_until([&] { return broken->has_sent_all(); });
   wait_for_polls();  // the server reads it
   broken.reset();
 
   const auto again = next_stream();
   EXPECT_EQ(node_->last<node::Farewell>(), nullptr) << "the node has the only copy";
-  for (const std::string& piece : sent) again->say(node::StreamBytes{piece});
-  again->say(node::StreamEnd{});
+  for (const std::string& piece : sent) again->send(node::StreamBytes{piece});
+  again->send(node::StreamEnd{});
 
   wait_for_farewell();
   EXPECT_FALSE(node_->last<node::Farewell>()->keeps_artifacts);
@@ -426,13 +426,13 @@ TEST_F(FetchingArtifacts, AMachineWithoutADescriptorOrSpaceIsTriedAgain) {
   end_task();
   wait_until([&] { return stream_ordered() != 0; });
   last_stream_ = stream_ordered();
-  node_->say(node::StreamRefused{last_stream_,
-                                 {.code = ErrorCode::kExhausted, .what = "too many open files"}});
+  node_->send(node::StreamRefused{last_stream_,
+                                  {.code = ErrorCode::kExhausted, .what = "too many open files"}});
 
   const auto again = next_stream();
   EXPECT_EQ(node_->last<node::Farewell>(), nullptr) << "the node has the only copy";
-  for (const std::string& piece : pieces()) again->say(node::StreamBytes{piece});
-  again->say(node::StreamEnd{});
+  for (const std::string& piece : pieces()) again->send(node::StreamBytes{piece});
+  again->send(node::StreamEnd{});
 
   wait_for_farewell();
   EXPECT_FALSE(node_->last<node::Farewell>()->keeps_artifacts);
@@ -448,11 +448,11 @@ TEST_F(FetchingArtifacts, AnOrderThatALostConnectionMayHaveSwallowedIsRepeated) 
   again.holds_task = true;
   node_ = node(again);
   wait_until([&] { return node_->last<node::Welcome>() != nullptr; });
-  node_->say(node::EndedNews{{.status = {}, .time = {}}});
+  node_->send(node::EndedNews{{.status = {}, .time = {}}});
 
   const auto stream = next_stream();
-  for (const std::string& piece : pieces()) stream->say(node::StreamBytes{piece});
-  stream->say(node::StreamEnd{});
+  for (const std::string& piece : pieces()) stream->send(node::StreamBytes{piece});
+  stream->send(node::StreamEnd{});
 
   wait_for_farewell();
   EXPECT_TRUE(has_model());
@@ -469,10 +469,10 @@ TEST_F(FetchingArtifacts, ATransferMayTakeAnyTimeWhileSomethingArrives) {
   for (size_t i = 0; i < sent.size(); ++i) {
     const auto until = begin + kSilence * 11 * (i + 1) / (10 * sent.size());
     wait_until([&] { return std::chrono::steady_clock::now() >= until; });
-    stream->say(node::StreamBytes{sent[i]});
+    stream->send(node::StreamBytes{sent[i]});
   }
   ASSERT_GT(std::chrono::steady_clock::now() - begin, kSilence);
-  stream->say(node::StreamEnd{});
+  stream->send(node::StreamEnd{});
 
   wait_for_farewell();
   EXPECT_EQ(stream_ordered(), last_stream_) << "one transfer was enough";
@@ -482,8 +482,8 @@ TEST_F(FetchingArtifacts, ATransferMayTakeAnyTimeWhileSomethingArrives) {
 TEST_F(FetchingArtifacts, FilesThatTheNodeCannotReadAreNamed) {
   end_task();
   const auto stream = next_stream();
-  for (const std::string& piece : pieces()) stream->say(node::StreamBytes{piece});
-  stream->say(
+  for (const std::string& piece : pieces()) stream->send(node::StreamBytes{piece});
+  stream->send(
       node::StreamEnd{.error = {}, .notes = {"'/out/key' cannot be read: Permission denied"}});
 
   wait_for_farewell();
@@ -505,10 +505,10 @@ TEST_F(FetchingArtifacts, ATaskThatHasEndedByItselfIsNotLostWithItsAllocation) {
   start({first, second});
   wait_for_order(*one_);
   wait_for_order(*two_);
-  one_->say(node::StartAnswer{});
-  two_->say(node::StartAnswer{});
+  one_->send(node::StartAnswer{});
+  two_->send(node::StartAnswer{});
   ASSERT_TRUE(outcome());
-  one_->say(node::EndedNews{{.status = {}, .time = {}}});
+  one_->send(node::EndedNews{{.status = {}, .time = {}}});
   wait_until([&] { return one_->last<node::ArtifactsOrder>() != nullptr; });
   cluster_.end(17, JobState::kCancelled, "CANCELLED");
   one_.reset();
@@ -548,7 +548,7 @@ TEST_F(Starting, ARecordThatCannotBeStoredIsSentAgainAfterAReconnection) {
   const std::string first = encode_frame({}, job::LogStream::kOutput, "hello\n");
   const std::string second = encode_frame({}, job::LogStream::kOutput, "world\n");
   // As if the first record could not be stored: the second one leaves a gap.
-  its_node->say(
+  its_node->send(
       node::RecordNews{{.kind = FollowKind::kLog, .offset = first.size(), .bytes = second}});
   wait_until([&] { return its_node->is_hung_up; }, "the server keeps the connection");
   node::Hello again = hello();
@@ -557,7 +557,8 @@ TEST_F(Starting, ARecordThatCannotBeStoredIsSentAgainAfterAReconnection) {
   wait_until([&] { return its_node->last<node::Welcome>() != nullptr; });
   ASSERT_EQ(its_node->last<node::Welcome>()->log_offset, 0U);
 
-  its_node->say(node::RecordNews{{.kind = FollowKind::kLog, .offset = 0, .bytes = first + second}});
+  its_node->send(
+      node::RecordNews{{.kind = FollowKind::kLog, .offset = 0, .bytes = first + second}});
 
   wait_until([&] {
     auto cursor = engine_->open_log(gang_, "main");
@@ -580,7 +581,7 @@ TEST_F(Starting, AStopIsSentAgainAfterAReconnection) {
   again.holds_task = true;
   its_node = node(again);
   wait_until([&] { return its_node->last<node::StopOrder>() != nullptr; });
-  its_node->say(node::EndedNews{{.status = {.stopped = true}, .time = {}}});
+  its_node->send(node::EndedNews{{.status = {.stopped = true}, .time = {}}});
 
   wait_until([&] { return end_of("main") != nullptr; });
 
@@ -594,7 +595,7 @@ TEST_F(Starting, AChangeIsAnsweredByItsTask) {
   call([&] { engine_->change_files(gang_, {{.task = "main"}}, loop_.into(changed)); });
   wait_until([&] { return its_node->last<node::ChangeOrder>() != nullptr; });
   EXPECT_FALSE(changed);
-  its_node->say(
+  its_node->send(
       node::ChangeAnswer{its_node->last<node::ChangeOrder>()->number,
                          Error{.code = ErrorCode::kConflict, .what = "a folder is in the way"}});
 
@@ -613,7 +614,7 @@ TEST_F(Starting, AProgramWithARefusedStreamHasNotBegun) {
   (*exec)->when_begun([&](Result<void> how) { begun = std::move(how); });
   wait_until([&] { return its_node->last<node::ExecOrder>() != nullptr; });
   EXPECT_FALSE(begun);
-  its_node->say(
+  its_node->send(
       node::StreamRefused{its_node->last<node::ExecOrder>()->stream,
                           {.code = ErrorCode::kNotFound, .what = "no program 'nothing'"}});
 

@@ -62,15 +62,20 @@ bool ended_by_itself(const HeldGang& gang) {
          });
 }
 
-/// Whether Muster is stopping the gang: each task that is up has ended or was told to stop. A task
-/// that had ended before this server started is not up, and is never told to stop.
+/// A failed start stops its tasks: they receive no stop request of their own.
+bool is_being_stopped(const HeldTask& task) {
+  return task.stop_requested || (task.start && task.start->error);
+}
+
+/// Whether Muster is stopping the gang: each task that is up or being started has ended or is being
+/// stopped. A task that had ended before this server started is neither, and is never stopped.
 bool is_to_stop(const HeldGang& gang) {
   const auto& tasks = gang.tasks;
   return std::any_of(tasks.begin(), tasks.end(),
-                     [](const auto& each) { return each.second->was_told_to_stop; }) &&
+                     [](const auto& each) { return is_being_stopped(*each.second); }) &&
          std::all_of(tasks.begin(), tasks.end(), [](const auto& each) {
            const HeldTask& task = *each.second;
-           return !task.up || task.end || task.was_told_to_stop;
+           return !(task.up || task.start) || task.end || is_being_stopped(task);
          });
 }
 
@@ -191,7 +196,7 @@ void SlurmJobWatch::update(const GangPointer& gang, const ListedJob& listed) {
   if (gang->stage == Stage::kQueued && (listed.state == JobState::kPending || has_no_nodes)) {
     return waits(gang, listed);
   }
-  // It was suspended after its tasks were told to stop.
+  // It was suspended after the stop requests to its tasks.
   if (listed.state == JobState::kSuspended && !gang->is_stopped_by_cancel) stop_unreachable(gang);
   runs(gang, listed);
 }
@@ -400,6 +405,7 @@ void SlurmJobWatch::over(const GangPointer& gang, const ListedJob& listed) {
   if (gang->record.taken || (was_allocated && ended_by_itself(*gang))) return settle_over(gang);
   // Muster has cancelled the job.
   if (was_allocated && (gang->is_unreadable || gang->is_stopped_by_cancel) && is_to_stop(*gang)) {
+    starter_.give_up(gang, {.code = base::ErrorCode::kUnavailable, .what = "was stopped"});
     for (const auto& [name, task] : gang->tasks) tasks_.lose(gang, task, "was stopped");
     return settle_over(gang);
   }

@@ -87,7 +87,7 @@ TEST_F(SlurmEngineTest, AJobThatSlurmEndedWithItsNodeNamesTheNode) {
 
 TEST_F(SlurmEngineTest, ATaskThatEndedByItselfIsNotLostWithItsJob) {
   auto its_node = gang_that_runs();
-  its_node->say(node::EndedNews{{.status = {.code = 4}, .time = {}}});
+  its_node->send(node::EndedNews{{.status = {.code = 4}, .time = {}}});
   wait_until([&] { return end_of("main") != nullptr; });
   cluster_.end(17, JobState::kFailed, "FAILED");
   wait_for_polls();
@@ -113,8 +113,8 @@ TEST_F(SlurmEngineTest, AnEndInASharedFolderIsFoundWithoutAReport) {
 /// The end arrives at once, and its reason a moment later.
 TEST_F(SlurmEngineTest, ATaskThatSlurmStopsWaitsWithItsEndForTheReason) {
   auto its_node = gang_that_runs();
-  its_node->say(node::SignalledNews{.signal = SIGTERM});
-  its_node->say(node::EndedNews{{.status = {.code = 0, .stopped = true}, .time = {}}});
+  its_node->send(node::SignalledNews{.signal = SIGTERM});
+  its_node->send(node::EndedNews{{.status = {.code = 0, .stopped = true}, .time = {}}});
   wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
   wait_for_polls();
   EXPECT_EQ(end_of("main"), nullptr);
@@ -130,8 +130,8 @@ TEST_F(SlurmEngineTest, ATaskThatSlurmStopsWaitsWithItsEndForTheReason) {
 /// succeeded.
 TEST_F(SlurmEngineTest, ATaskThatEndsWellUponSlurmsSignalIsQueuedAgainWithItsJob) {
   auto its_node = gang_that_runs();
-  its_node->say(node::SignalledNews{.signal = SIGTERM});
-  its_node->say(node::EndedNews{{.status = {.code = 0}, .time = {}}});
+  its_node->send(node::SignalledNews{.signal = SIGTERM});
+  its_node->send(node::EndedNews{{.status = {.code = 0}, .time = {}}});
   wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
   cluster_.queue_again(17);
 
@@ -144,7 +144,7 @@ TEST_F(SlurmEngineTest, ATaskThatEndsWellUponSlurmsSignalIsQueuedAgainWithItsJob
 TEST_F(SlurmEngineTest, AnEndByAnUnreportedSignalWaitsForTheListing) {
   auto its_node = gang_that_runs();
   cluster_.queue_again(17);
-  its_node->say(node::EndedNews{{.status = {.signal = SIGTERM}, .time = {}}});
+  its_node->send(node::EndedNews{{.status = {.signal = SIGTERM}, .time = {}}});
 
   EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kEvicted);
   wait_until([&] { return end_of("main") != nullptr; });
@@ -153,7 +153,7 @@ TEST_F(SlurmEngineTest, AnEndByAnUnreportedSignalWaitsForTheListing) {
 
 TEST_F(SlurmEngineTest, AnEndByTheSignalOfAUserIsReportedAtOnce) {
   auto its_node = gang_that_runs();
-  its_node->say(node::EndedNews{{.status = {.signal = SIGKILL}, .time = {}}});
+  its_node->send(node::EndedNews{{.status = {.signal = SIGKILL}, .time = {}}});
 
   wait_until([&] { return end_of("main") != nullptr; });
 
@@ -173,8 +173,8 @@ class SignalledByHand : public SlurmEngineTest, public testing::WithParamInterfa
 /// scancel --signal does not end the job.
 TEST_P(SignalledByHand, ATaskEndsAsItReports) {
   auto its_node = gang_that_runs();
-  its_node->say(node::SignalledNews{.signal = SIGTERM});
-  its_node->say(node::EndedNews{{.status = {.code = GetParam().code}, .time = {}}});
+  its_node->send(node::SignalledNews{.signal = SIGTERM});
+  its_node->send(node::EndedNews{{.status = {.code = GetParam().code}, .time = {}}});
   wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
   cluster_.end(17, GetParam().state, GetParam().text);
 
@@ -221,7 +221,7 @@ TEST_F(SlurmEngineTest, AJobThatSlurmRequeuesIsAdoptedByTheNextAttempt) {
   EXPECT_EQ(wait_for<AllocationRevoked>(gang_).why, Why::kEvicted);
   wait_until([&] { return end_of("main") != nullptr; });
 
-  ask(next_, wish({"main"}));
+  ask(next_, request_for({"main"}));
   give_back(gang_);
   wait_until([&] { return !has_record(gang_); });
   cluster_.run(17, {"n1"});
@@ -235,7 +235,7 @@ TEST_F(SlurmEngineTest, AJobThatSlurmRequeuesIsAdoptedByTheNextAttempt) {
 }
 
 TEST_F(SlurmEngineTest, AListingFromBeforeTheStartOfItsJobEvictsNoGang) {
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_until([&] { return record(gang_).job.id == 17; });
   cluster_.holds_listings = true;
   wait_until([&] { return cluster_.held.size() == 1; });
@@ -251,7 +251,7 @@ TEST_F(SlurmEngineTest, AListingFromBeforeTheStartOfItsJobEvictsNoGang) {
 }
 
 TEST_F(SlurmEngineTest, AListingOfAnEarlierRunOfItsJobReportsNoEnd) {
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_until([&] { return record(gang_).job.id == 17; });
   cluster_.end(17, JobState::kCompleting, "COMPLETING");
   cluster_.holds_listings = true;
@@ -284,7 +284,7 @@ TEST_F(SlurmEngineTest, TheNextAttemptSubmitsAgainIfItsRequestDiffers) {
   cluster_.queue_again(17);
   its_node.reset();
   wait_for<AllocationRevoked>(gang_);
-  AllocationRequest other = wish({"main"});
+  AllocationRequest other = request_for({"main"});
   other.avoided_nodes = {"n1"};
 
   ask(next_, other);
@@ -294,10 +294,10 @@ TEST_F(SlurmEngineTest, TheNextAttemptSubmitsAgainIfItsRequestDiffers) {
   wait_until([&] { return cluster_.job(17).state == JobState::kCancelled; });
 }
 
-/// Slurm refuses a job that names such a node. A server that has just started does not know its nodes
-/// when the first allocation is requested.
+/// Slurm refuses a job that names such a node. A server that has just started has no list of its
+/// nodes when the first allocation is requested.
 TEST_F(SlurmEngineTest, ARequestAvoidsOnlyNodesOfTheCluster) {
-  AllocationRequest wary = wish({"main"});
+  AllocationRequest wary = request_for({"main"});
   wary.avoided_nodes = {"gone", "n1"};
 
   ask(gang_, wary);
@@ -307,7 +307,7 @@ TEST_F(SlurmEngineTest, ARequestAvoidsOnlyNodesOfTheCluster) {
 }
 
 TEST_F(SlurmEngineTest, AJobRequeuedBeforeItsAllocationKeepsWaiting) {
-  ask(gang_, wish({"main", "worker-0"}));
+  ask(gang_, request_for({"main", "worker-0"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   cluster_.run(17, {"n1", "n2"});
   const auto first = node(hello());
@@ -330,7 +330,7 @@ TEST_F(SlurmEngineTest, ANodeThatDoesNotCallBackIsNamedWithARemedy) {
   open([](SlurmEngineOptions& options) {
     options.call_back_within = std::chrono::milliseconds(50);
   });
-  ask(gang_, wish({"main", "worker-0"}));
+  ask(gang_, request_for({"main", "worker-0"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   ASSERT_TRUE(base::write_file(folder_ / "jobs/job1/1/slurm.out", "one\nno route to 10.0.0.9\n"));
   const auto first = node(hello());
@@ -347,7 +347,7 @@ TEST_F(SlurmEngineTest, ANodeThatDoesNotCallBackIsNamedWithARemedy) {
 }
 
 TEST_F(SlurmEngineTest, AJobThatEndsBeforeItsNodesHaveCalledQuotesItsScript) {
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   ASSERT_TRUE(base::write_file(folder_ / "jobs/job1/1/slurm.out", "muster-node is not on n1\n"));
   cluster_.job(17).exit_code = 127;
@@ -363,7 +363,7 @@ TEST_F(SlurmEngineTest, AJobThatEndsBeforeItsNodesHaveCalledQuotesItsScript) {
 TEST_F(SlurmEngineTest, ANodeThatBootsIsNotLate) {
   open(
       [](SlurmEngineOptions& options) { options.call_back_within = std::chrono::milliseconds(1); });
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   cluster_.run(17, {"n1"});
   cluster_.end(17, JobState::kConfiguring, "CONFIGURING");
@@ -379,7 +379,7 @@ TEST_F(SlurmEngineTest, ANodeThatBootsIsNotLate) {
 TEST_F(SlurmEngineTest, AJobInAStateOfANewerSlurmIsNotLate) {
   open(
       [](SlurmEngineOptions& options) { options.call_back_within = std::chrono::milliseconds(1); });
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   cluster_.job(17).reason = "Licenses";
   cluster_.end(17, JobState::kUnknown, "HIBERNATING");
@@ -417,6 +417,35 @@ class Suspended : public SlurmEngineTest {
     EXPECT_EQ(end_of("main")->status.error, "was stopped");
     EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
   }
+
+  void suspend() {
+    cluster_.end(17, JobState::kSuspended, "SUSPENDED");
+    wait_for<AllocationStateChange>(gang_);
+  }
+  void grant_launcher_and_worker() {
+    ask(gang_, request_for({"launcher", "worker-0"}));
+    wait_until([&] { return cluster_.submitted.size() == 1; });
+    cluster_.run(17, {"n1", "n2"});
+    nodes_["launcher"] = node(hello(0));
+    nodes_["worker-0"] = node(hello(1, 0, 17, "n2"));
+    wait_for<AllocationGranted>(gang_);
+  }
+  /// Starts these tasks, whose muster-nodes answer; returns whether the start has succeeded.
+  bool answer_start(const std::vector<std::string>& tasks) {
+    std::vector<launch::TaskPlan> plans;
+    for (const std::string& task : tasks) plans.push_back(plan(task));
+    std::optional<base::Result<void>> started;
+    call([&] { engine_->start(gang_, plans, loop_.into(started)); });
+    for (const std::string& task : tasks) {
+      FakeNode& its_node = *nodes_.at(task);
+      wait_until([&] { return its_node.last<node::StartOrder>() != nullptr; });
+      its_node.send(node::StartAnswer{});
+    }
+    wait_until([&] { return started.has_value(); });
+    return started && *started;
+  }
+
+  std::map<std::string, std::unique_ptr<FakeNode>> nodes_;
 };
 
 TEST_F(Suspended, AJobThatIsStoppedIsCancelled) {
@@ -439,6 +468,54 @@ TEST_F(Suspended, AJobThatWasToStopBeforeIsCancelled) {
   cluster_.end(17, JobState::kSuspended, "SUSPENDED");
 
   expect_stopped(std::move(its_node));
+}
+
+TEST_F(Suspended, AGangIsCancelledOnceAllOfItsTasksAreStopped) {
+  grant_launcher_and_worker();
+  EXPECT_TRUE(answer_start({"launcher", "worker-0"}));
+  suspend();
+
+  call([&] { engine_->stop(gang_, {"launcher"}, StopMode::kGraceful); });
+  wait_for_polls();
+  EXPECT_TRUE(cluster_.cancelled.empty());
+
+  call([&] { engine_->stop(gang_, {"launcher", "worker-0"}, StopMode::kGraceful); });
+  wait_until([&] { return cluster_.job(17).state == JobState::kCancelled; });
+}
+
+/// The muster-node does not answer its order to start the task.
+TEST_F(Suspended, AJobThatIsStoppedDuringItsStartIsCancelled) {
+  auto its_node = gang_with_allocation();
+  std::optional<base::Result<void>> started;
+  call([&] { engine_->start(gang_, {plan()}, loop_.into(started)); });
+  wait_until([&] { return its_node->last<node::StartOrder>() != nullptr; });
+  suspend();
+
+  call([&] { engine_->stop(gang_, {"main"}, StopMode::kNow); });
+
+  wait_until([&] { return cluster_.job(17).state == JobState::kCancelled; });
+  its_node.reset();
+  wait_until([&] { return started.has_value(); });
+  EXPECT_FALSE(*started);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
+}
+
+TEST_F(Suspended, AGangThatIsStoppedDuringTheStartOfItsLauncherIsCancelled) {
+  grant_launcher_and_worker();
+  EXPECT_TRUE(answer_start({"worker-0"}));
+  std::optional<base::Result<void>> started;
+  call([&] { engine_->start(gang_, {plan("launcher")}, loop_.into(started)); });
+  wait_until([&] { return nodes_.at("launcher")->last<node::StartOrder>() != nullptr; });
+  suspend();
+
+  call([&] { engine_->stop(gang_, {"launcher", "worker-0"}, StopMode::kGraceful); });
+
+  wait_until([&] { return cluster_.job(17).state == JobState::kCancelled; });
+  nodes_.clear();
+  wait_until([&] { return started.has_value() && end_of("worker-0") != nullptr; });
+  EXPECT_FALSE(*started);
+  EXPECT_TRUE(end_of("worker-0")->status.stopped);
+  EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 
 TEST_F(SlurmEngineTest, ReportsThatSlurmIsStillEndingAJob) {
@@ -474,7 +551,7 @@ TEST_F(SlurmEngineTest, AnAbsentControllerIsReportedAndNothingIsLost) {
       words::sentence(job::Fact(*wait_for<AllocationStateChange>(gang_).state));
   EXPECT_NE(text.find("Slurm's controller has not answered since"), std::string::npos);
   EXPECT_NE(text.find("; running tasks continue"), std::string::npos);
-  its_node->say(node::EndedNews{{.status = {.code = 2}, .time = {}}});
+  its_node->send(node::EndedNews{{.status = {.code = 2}, .time = {}}});
   wait_until([&] { return end_of("main") != nullptr; });
 
   cluster_.is_away = false;
@@ -484,7 +561,7 @@ TEST_F(SlurmEngineTest, AnAbsentControllerIsReportedAndNothingIsLost) {
 }
 
 TEST_F(SlurmEngineTest, AWaitingJobThatTheControllerHasLostIsSubmittedAgain) {
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_until([&] { return record(gang_).job.id == 17; });
   wait_for_polls();
 
@@ -508,7 +585,7 @@ TEST_F(SlurmEngineTest, AForgottenJobIsFoundInTheAccountingDatabase) {
 
 /// The accounting database may have recorded that the job was cancelled.
 TEST_F(SlurmEngineTest, AForgottenJobIsNotSubmittedAgainBeforeTheAccountingDatabaseAnswers) {
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_until([&] { return record(gang_).job.id == 17; });
   ListedJob past = cluster_.job(17);
   past.state = JobState::kCancelled;
@@ -547,7 +624,7 @@ TEST_F(SlurmEngineTest, AForgottenJobIsSubmittedAgainIfTheAccountingDatabaseStay
   open([](SlurmEngineOptions& options) {
     options.accounting_within = std::chrono::milliseconds(0);
   });
-  ask(gang_, wish({"main"}));
+  ask(gang_, request_for({"main"}));
   wait_until([&] { return record(gang_).job.id == 17; });
   cluster_.past_error =
       base::Error{.code = base::ErrorCode::kUnavailable, .what = "slurmdbd: connection refused"};

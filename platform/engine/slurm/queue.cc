@@ -119,6 +119,7 @@ void SlurmQueue::send_cancels() {
 void SlurmQueue::controller_away(const base::Error& error) {
   if (!away_since_) {
     away_since_ = base::SystemClock().now();
+    ++outages_;
     base::log_warning("Slurm's controller does not answer: " + error.what);
   }
   away_why_ = error.what;
@@ -159,25 +160,28 @@ Node node_from_listing(const ListedNode& listed) {
 
 void ClusterNodes::poll() {
   timer_.reset();
-  client_.nodes([this](const Result<std::vector<ListedNode>>& listed) {
+  const bool was_answering = queue_.is_answering();
+  const uint64_t outages = queue_.outages();
+  client_.nodes([this, was_answering, outages](const Result<std::vector<ListedNode>>& listed) {
     if (listed) {
       has_answered_ = true;
       refusal_.clear();
       update(*listed);
     } else {
-      failed(listed.error());
+      failed(listed.error(), was_answering && outages == queue_.outages());
     }
     const auto pause = has_answered_ ? options_.nodes_poll : options_.quick_poll;
     timer_ = loop_.after(pause, [this] { poll(); });
   });
 }
 
-void ClusterNodes::failed(const base::Error& error) {
+void ClusterNodes::failed(const base::Error& error, bool was_answering) {
   // Up to v0.0.38, slurmrestd reports a refusal as an unspecified error, as it does for a controller
-  // that does not answer. The listing of jobs tells them apart.
+  // that does not answer. The listing of jobs distinguishes them, if the controller answered when
+  // this request was sent: the answer to an earlier request may be a timeout.
   const bool may_be_away =
       error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout;
-  if (may_be_away && !queue_.is_answering()) return;
+  if (may_be_away && !(was_answering && queue_.is_answering())) return;
   has_answered_ = true;
   if (std::exchange(refusal_, error.what) == error.what) return;
   base::log_warning(error.what + "; Muster cannot show the nodes");

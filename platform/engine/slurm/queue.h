@@ -52,7 +52,7 @@ class SlurmQueue {
   void poll_soon();
   /// Polls once more soon after the current poll.
   void poll_again() { polls_again_ = true; }
-  /// Plans the next poll, if there is anything to learn.
+  /// Plans the next poll, if a poll can bring news.
   void schedule();
   /// The number of polls so far: the number of the latest.
   uint64_t polls() const { return polls_; }
@@ -69,8 +69,11 @@ class SlurmQueue {
   /// Since when the controller does not answer; nullopt: it does.
   const std::optional<base::Time>& away_since() const { return away_since_; }
   const std::string& away_why() const { return away_why_; }
-  /// Whether the controller has answered the latest listing of jobs.
+  /// Whether the controller answered the latest request for the jobs. That answer may be old:
+  /// without gangs, the jobs are not requested.
   bool is_answering() const { return has_listed_ && !away_since_; }
+  /// How many times the controller has stopped answering.
+  uint64_t outages() const { return outages_; }
 
  private:
   void poll();
@@ -95,6 +98,7 @@ class SlurmQueue {
   Steady::time_point last_change_{};
   std::optional<base::Time> away_since_;
   std::string away_why_;
+  uint64_t outages_ = 0;
   std::set<uint64_t> to_cancel_;
   bool is_cancelling_ = false;
   base::EventLoop::Interest poll_timer_;
@@ -111,15 +115,17 @@ class ClusterNodes {
   void poll();
   const std::vector<Node>& list() const { return list_; }
   /// Whether Slurm has answered, with the nodes or with a refusal: with PrivateData=nodes in its
-  /// configuration, it lists them only to operators, or lists none. A request that fails while Slurm
-  /// lists jobs counts as refused.
+  /// configuration, it lists them only to operators, or lists none. A failed
+  /// request counts as refused if the controller answered from its sending to its failure. Its latest
+  /// answer may be old: SlurmQueue::is_answering().
   bool has_answered() const { return has_answered_; }
   /// Calls `changed` after each change, as long as the result lives.
   std::shared_ptr<void> watch(std::function<void()> changed);
 
  private:
   void update(const std::vector<ListedNode>& listed);
-  void failed(const base::Error& error);
+  /// `was_answering`: whether the controller was answering when the failed request was sent.
+  void failed(const base::Error& error, bool was_answering);
 
   base::EventLoop& loop_;
   const SlurmEngineOptions& options_;

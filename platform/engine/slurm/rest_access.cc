@@ -256,9 +256,10 @@ Result<std::string> RestToken::made_by(Result<ProgramEnd> end) const {
   if (end->was_late)
     return failed("it takes longer than " + std::to_string(patience_.count()) + " ms");
   if (end->code == 0) return token;
-  constexpr size_t kLongestSaid = 500;
-  const std::string said = rest::one_line(without_blanks_at_the_end(end->errors), kLongestSaid);
-  return failed(said.empty() ? "it ends with code " + std::to_string(end->code) : said);
+  constexpr size_t kLongestMessage = 500;
+  const std::string message =
+      rest::one_line(without_blanks_at_the_end(end->errors), kLongestMessage);
+  return failed(message.empty() ? "it ends with code " + std::to_string(end->code) : message);
 }
 
 /// A handler may call get() again, or destroy this object.

@@ -37,8 +37,8 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
 
 }  // namespace
 
-std::string one_line(std::string_view said, size_t longest) {
-  std::string text = base::as_utf8(said);
+std::string one_line(std::string_view raw, size_t longest) {
+  std::string text = base::as_utf8(raw);
   std::replace_if(
       text.begin(), text.end(),
       [](char letter) { return static_cast<unsigned char>(letter) < ' '; }, ' ');
@@ -133,10 +133,10 @@ Error no_such_answer(const std::string& what, const std::string& why) {
 
 /// Parses the members with these names, at any depth. Error: not a JSON object. `what`: "the jobs".
 Result<json> parse(std::string_view body, const std::string& what,
-                   const std::unordered_set<std::string_view>& wanted) {
+                   const std::unordered_set<std::string_view>& names) {
   const auto keeps = [&](int /*depth*/, json::parse_event_t event, json& parsed) {
     return event != json::parse_event_t::key ||
-           wanted.contains(parsed.get_ref<const std::string&>());
+           names.contains(parsed.get_ref<const std::string&>());
   };
   constexpr bool kThrows = false;
   json root = json::parse(body, keeps, kThrows);
@@ -431,8 +431,8 @@ ListedNode read_node(const json& node) {
                     .features = rest::texts_at(node, "features")};
   result.takes_jobs = takes_jobs(result.state_text);
   // v0.0.36 does not list the state of drained nodes, only the reason.
-  const bool tells_flags = !at(node, "state_flags").is_null() || at(node, "state").is_array();
-  if (!tells_flags && !result.reason.empty()) result.takes_jobs = false;
+  const bool has_flags = !at(node, "state_flags").is_null() || at(node, "state").is_array();
+  if (!has_flags && !result.reason.empty()) result.takes_jobs = false;
   const Gpus gpus = gpus_in(text_at(node, "gres"));
   result.gpus = gpus.count;
   result.gpu_type = gpus.type;
@@ -474,7 +474,7 @@ bool is_among(const std::array<int, Count>& numbers, int number) {
   return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
 }
 
-bool says(const RestFault& fault, std::string_view words) {
+bool mentions(const RestFault& fault, std::string_view words) {
   return fault.text.find(words) != std::string::npos;
 }
 
@@ -486,7 +486,7 @@ RestFailure rest_failure_of(int status, const std::vector<RestFault>& faults) {
   const auto any = [&](auto holds) { return std::any_of(faults.begin(), faults.end(), holds); };
   // v0.0.36 writes the number 0, and the real one after it.
   if (any([](const RestFault& fault) {
-        return is_among(kUnreachableNumbers, fault.number) || says(fault, "(connect failure)");
+        return is_among(kUnreachableNumbers, fault.number) || mentions(fault, "(connect failure)");
       })) {
     return RestFailure::kNotReached;
   }
@@ -511,8 +511,8 @@ std::string words_of(int status, const std::vector<RestFault>& faults) {
 bool is_over_already(const std::vector<RestFault>& faults) {
   return !faults.empty() && std::all_of(faults.begin(), faults.end(), [](const RestFault& fault) {
     return fault.number == kInvalidJob || fault.number == kAlreadyDone ||
-           says(fault, "Invalid job id specified") ||
-           says(fault, "Job/step already completing or completed");
+           mentions(fault, "Invalid job id specified") ||
+           mentions(fault, "Job/step already completing or completed");
   });
 }
 

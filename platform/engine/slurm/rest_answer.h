@@ -24,8 +24,8 @@
 
 namespace muster::engine::slurm::rest {
 
-/// `said` on one line, for the sentence of an error, cut to `longest` bytes.
-std::string one_line(std::string_view said, size_t longest);
+/// `raw` on one line, for the sentence of an error, cut to `longest` bytes.
+std::string one_line(std::string_view raw, size_t longest);
 
 /// {"down", "DRAIN", "NOT_RESPONDING"} is "DOWN*+DRAIN", as scontrol prints it.
 std::string node_state_text(const std::vector<std::string>& words);

@@ -40,7 +40,7 @@ struct RestClient::Impl : std::enable_shared_from_this<Impl> {
 
   /// Calls `then` when the paths of slurmrestd are known.
   void when_met(Met then);
-  /// Sends a request. REQUIRES: called within when_met() if the target is one of `speech`.
+  /// Sends a request. REQUIRES: called within when_met() if the target is one of `interface`.
   void ask(RestAsk ask, Answered answered);
 
   /// Parses an answer with `read`: at once, or a large answer on another thread.
@@ -80,7 +80,7 @@ struct RestClient::Impl : std::enable_shared_from_this<Impl> {
   const RestOptions options;
   const std::string name;  ///< "slurmrestd at unix:///run/slurmrestd.sock"
 
-  RestSpeech speech;
+  RestInterface interface;
   std::vector<ListedJob> last_jobs;  ///< as of `last_update`
   int64_t last_update = 0;           ///< 0: no listing yet
   bool closed = false;
@@ -88,7 +88,7 @@ struct RestClient::Impl : std::enable_shared_from_this<Impl> {
  private:
   void send(std::shared_ptr<RestAsk> ask, Answered answered, const std::string& token);
   void send_with_token(std::shared_ptr<RestAsk> ask, Answered answered);
-  bool wants_other_token(const RestAsk& ask, RestFailure failure, bool had_token) const;
+  bool needs_other_token(const RestAsk& ask, RestFailure failure, bool had_token) const;
   void has_answered(const std::shared_ptr<RestAsk>& ask, const Answered& answered, bool was_sent,
                     bool had_token, base::Result<http::Response> answer);
   void ask_for_description(const std::string& path);
@@ -139,8 +139,8 @@ void RestClient::submit(Submission submission, Then<uint64_t> then) {
   impl_->when_met([impl = impl_.get(), kept, then](const Result<void>& met) {
     if (!met) return then(met.error());
     RestAsk ask{.method = "POST",
-                .target = impl->speech.submit,
-                .body = rest_submit_body(*kept, impl->speech.dialect),
+                .target = impl->interface.submit,
+                .body = rest_submit_body(*kept, impl->interface.dialect),
                 .doing = "Slurm cannot accept a job",
                 .submission = kept};
     impl->ask(std::move(ask),
@@ -160,14 +160,14 @@ void RestClient::submit(Submission submission, Then<uint64_t> then) {
 void RestClient::jobs(Then<std::vector<ListedJob>> then) {
   impl_->when_met([impl = impl_.get(), then](const Result<void>& met) {
     if (!met) return then(met.error());
-    impl->load_jobs(impl->speech.dialect.tells_changes && impl->last_update > 0, then);
+    impl->load_jobs(impl->interface.dialect.reports_changes && impl->last_update > 0, then);
   });
 }
 
 /// An answer to a request for changes is empty if nothing has changed. In case it is ever empty for
 /// another reason, the complete list is requested next.
 void RestClient::Impl::load_jobs(bool only_changes, const Then<std::vector<ListedJob>>& then) {
-  std::string target = speech.jobs + std::string(speech.dialect.without_details);
+  std::string target = interface.jobs + std::string(interface.dialect.without_details);
   if (only_changes) target += "&update_time=" + std::to_string(last_update);
   ask({.target = std::move(target), .doing = kQueue},
       [this, only_changes, then](const Result<std::shared_ptr<const std::string>>& answer) {
@@ -193,7 +193,7 @@ void RestClient::Impl::load_jobs(bool only_changes, const Then<std::vector<Liste
 void RestClient::nodes(Then<std::vector<ListedNode>> then) {
   impl_->when_met([impl = impl_.get(), then](const Result<void>& met) {
     if (!met) return then(met.error());
-    impl->ask({.target = impl->speech.nodes, .doing = kNodes},
+    impl->ask({.target = impl->interface.nodes, .doing = kNodes},
               [impl, then](const Result<std::shared_ptr<const std::string>>& answer) {
                 if (!answer) return then(answer.error());
                 impl->read_answer<std::vector<ListedNode>>(
@@ -208,7 +208,7 @@ void RestClient::past_jobs(std::vector<uint64_t> ids, Then<std::vector<ListedJob
   auto asked = std::make_shared<std::vector<uint64_t>>(std::move(ids));
   impl_->when_met([impl = impl_.get(), asked, then](const Result<void>& met) {
     if (!met) return then(met.error());
-    if (impl->speech.past_job.empty()) return then(std::vector<ListedJob>());
+    if (impl->interface.past_job.empty()) return then(std::vector<ListedJob>());
     impl->ask_past(asked, 0, {}, then);
   });
 }
@@ -218,7 +218,7 @@ void RestClient::Impl::ask_past(std::shared_ptr<std::vector<uint64_t>> ids, size
                                 std::vector<ListedJob> so_far,
                                 const Then<std::vector<ListedJob>>& then) {
   if (next == ids->size()) return then(std::move(so_far));
-  RestAsk asked{.target = speech.past_job + std::to_string((*ids)[next]),
+  RestAsk asked{.target = interface.past_job + std::to_string((*ids)[next]),
                 .doing = "Slurm's accounting cannot be read",
                 .is_no_fault = is_unknown_in_past};
   ask(std::move(asked), [this, ids, next, so_far = std::move(so_far),
@@ -241,9 +241,9 @@ void RestClient::cancel(std::vector<uint64_t> ids, Then<void> then) {
   auto asked = std::make_shared<std::vector<uint64_t>>(std::move(ids));
   impl_->when_met([impl = impl_.get(), asked, then](const Result<void>& met) {
     if (!met) return then(met.error());
-    if (!impl->speech.cancels_many) return impl->cancel_next(asked, 0, {}, then);
+    if (!impl->interface.cancels_many) return impl->cancel_next(asked, 0, {}, then);
     impl->ask({.method = "DELETE",
-               .target = impl->speech.jobs,
+               .target = impl->interface.jobs,
                .body = rest_cancel_body(*asked),
                .doing = "Slurm's jobs cannot be ended",
                .is_no_fault = is_over_already},
@@ -259,7 +259,7 @@ void RestClient::Impl::cancel_next(std::shared_ptr<std::vector<uint64_t>> ids, s
   if (next == ids->size()) return then(std::move(so_far));
   const std::string id = std::to_string((*ids)[next]);
   ask({.method = "DELETE",
-       .target = speech.job + id,
+       .target = interface.job + id,
        .doing = "Slurm job " + id + " cannot be ended",
        .is_no_fault = is_over_already},
       [this, ids, next, so_far = std::move(so_far),
@@ -276,7 +276,7 @@ void RestClient::Impl::cancel_next(std::shared_ptr<std::vector<uint64_t>> ids, s
 void RestClient::facts(Then<ClientFacts> then) {
   impl_->when_met([impl = impl_.get(), then](const Result<void>& met) {
     if (!met) return then(met.error());
-    impl->ask({.target = impl->speech.ping, .doing = "the version of Slurm cannot be read"},
+    impl->ask({.target = impl->interface.ping, .doing = "the version of Slurm cannot be read"},
               [impl, then](const Result<std::shared_ptr<const std::string>>& answer) {
                 if (!answer) return then(answer.error());
                 const auto ping = impl->named(read_rest_ping(**answer));
@@ -287,7 +287,7 @@ void RestClient::facts(Then<ClientFacts> then) {
                 }
                 then(ClientFacts{.way = impl->name,
                                  .version = ping->version,
-                                 .api = rest_version_name(impl->speech.version)});
+                                 .api = rest_version_name(impl->interface.version)});
               });
   });
 }
@@ -310,7 +310,7 @@ constexpr int kFirstFault = 400;
 constexpr const char* kDescription = "/openapi/v3";
 constexpr const char* kOldDescription = "/openapi";
 
-/// An answer with an id means that the job was accepted, whatever its faults (it is held, say).
+/// An answer with an id means that the job was accepted, whatever its faults (it may be held).
 bool is_taken(const std::string& body) {
   const auto id = read_rest_submitted(body);
   return id && *id != 0;
@@ -326,7 +326,7 @@ std::string no_common_version(const RestPaths& paths) {
          rest_version_name(kNewestRestVersion);
 }
 
-Error is_overheard(const std::string& name) {
+Error token_is_exposed(const std::string& name) {
   return {.code = ErrorCode::kRefused,
           .what = name +
                   " requires a token, which other users of the network could read and use as this "
@@ -378,7 +378,7 @@ void RestClient::Impl::ask(RestAsk ask, Answered answered) {
 
 void RestClient::Impl::send_with_token(std::shared_ptr<RestAsk> ask, Answered answered) {
   if (!is_private(options.endpoint)) {
-    return soon([answered, error = is_overheard(name)] { answered(error); });
+    return soon([answered, error = token_is_exposed(name)] { answered(error); });
   }
   token_->get([this, ask, answered](const Result<std::string>& token) {
     if (token) return send(ask, answered, *token);
@@ -441,7 +441,7 @@ void RestClient::Impl::has_answered(const std::shared_ptr<RestAsk>& ask, const A
     return answered(std::make_shared<const std::string>(std::move(answer->body)));
   }
   const RestFailure failure = rest_failure_of(answer->status, faults);
-  if (wants_other_token(*ask, failure, had_token)) {
+  if (needs_other_token(*ask, failure, had_token)) {
     ask->has_new_token = true;
     needs_token_ = true;
     if (had_token) token_->drop();
@@ -453,14 +453,14 @@ void RestClient::Impl::has_answered(const std::shared_ptr<RestAsk>& ask, const A
   if (failure == RestFailure::kNotServed && ask->may_be_missing) {
     return answered(std::make_shared<const std::string>());
   }
-  if (failure == RestFailure::kNotServed) speech = {};
+  if (failure == RestFailure::kNotServed) interface = {};
   answered(rest_error(failure, words_of(answer->status, faults), ask->doing, name,
                       ask->submission.get()));
 }
 
 /// slurmrestd does not check tokens. If the controller rejects one, the error has no name; nothing
 /// was done then, except that a submission may have been accepted.
-bool RestClient::Impl::wants_other_token(const RestAsk& ask, RestFailure failure,
+bool RestClient::Impl::needs_other_token(const RestAsk& ask, RestFailure failure,
                                          bool had_token) const {
   if (ask.has_new_token) return false;
   if (failure == RestFailure::kUnauthorized) return true;
@@ -471,7 +471,7 @@ bool RestClient::Impl::wants_other_token(const RestAsk& ask, RestFailure failure
 // --- the first requests ---
 
 void RestClient::Impl::when_met(Met then) {
-  if (speech) return then({});
+  if (interface) return then({});
   meeting_.push_back(std::move(then));
   if (meeting_.size() == 1) ask_for_description(kDescription);
 }
@@ -486,8 +486,8 @@ void RestClient::Impl::ask_for_description(const std::string& path) {
         *answer, [](const std::string& body) { return read_rest_paths(body); },
         [this](const Result<RestPaths>& paths) {
           if (!paths) return met(paths.error());
-          speech = choose_speech(*paths, options.newest_version);
-          if (speech) return met({});
+          interface = choose_interface(*paths, options.newest_version);
+          if (interface) return met({});
           met(Error{
               .code = ErrorCode::kUnavailable,
               .what = name + " cannot be used: " + no_common_version(*paths),

@@ -30,7 +30,7 @@ constexpr std::chrono::milliseconds kSoon{50};  ///< a limit that the test excee
 TEST_F(RestClientTest, UsesTheNewestVersionThatBothSupport) {
   struct Case {
     std::vector<std::string> served;
-    std::string spoken;
+    std::string version;
   };
   for (const Case& one : std::vector<Case>{{{"v0.0.36", "v0.0.37", "v0.0.38"}, "v0.0.38"},
                                            {{"v0.0.39", "v0.0.38"}, "v0.0.39"},
@@ -38,13 +38,13 @@ TEST_F(RestClientTest, UsesTheNewestVersionThatBothSupport) {
                                            {{"v0.0.45", "v0.0.99"}, "v0.0.45"}}) {
     ScriptedSlurmrestd server;
     server.serve(one.served);
-    const std::string slash = one.spoken < "v0.0.40" ? "" : "/";
-    server.answer("GET /slurm/" + one.spoken + "/ping" + slash,
+    const std::string slash = one.version < "v0.0.40" ? "" : "/";
+    server.answer("GET /slurm/" + one.version + "/ping" + slash,
                   R"({"meta":{"slurm":{"release":"24.05.1"}},"pings":[{"pinged":"UP"}]})");
     RestClient client(loop(), options(server.socket()));
     const auto facts = answer<ClientFacts>([&](auto then) { client.facts(then); });
     ASSERT_TRUE(facts) << facts.error().to_string();
-    EXPECT_EQ(facts->api, one.spoken);
+    EXPECT_EQ(facts->api, one.version);
     EXPECT_EQ(facts->version, "24.05.1");
     EXPECT_EQ(facts->way, "slurmrestd at unix://" + server.socket().string());
   }

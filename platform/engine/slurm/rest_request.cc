@@ -164,7 +164,7 @@ constexpr std::array kDialects{
                 .gpus = "tres_per_node",
                 .gpus_prefix = "gres/gpu:",
                 .without_details = "?flags=ALL",
-                .tells_changes = true},
+                .reports_changes = true},
 };
 
 bool serves(const RestPaths& paths, const std::string& what) {
@@ -194,26 +194,26 @@ int rest_version_of(std::string_view name) {
   return number && *number > 0 ? *number : 0;
 }
 
-RestSpeech choose_speech(const RestPaths& paths, int newest) {
-  RestSpeech speech;
+RestInterface choose_interface(const RestPaths& paths, int newest) {
+  RestInterface interface;
   for (const int version : paths.versions) {
     if (version < kOldestRestVersion || version > newest) continue;
     const std::string submit = "/slurm/" + rest_version_name(version) + "/job/submit";
-    if (version > speech.version && serves(paths, submit + " POST")) speech.version = version;
+    if (version > interface.version && serves(paths, submit + " POST")) interface.version = version;
   }
-  if (speech.version == 0) return speech;
-  const std::string name = rest_version_name(speech.version);
+  if (interface.version == 0) return interface;
+  const std::string name = rest_version_name(interface.version);
   const std::string slurm = "/slurm/" + name;
   const std::string past = "/slurmdb/" + name + "/job/";
-  speech.dialect = dialect_of(speech.version);
-  speech.jobs = path_of(paths, slurm + "/jobs");
-  speech.nodes = path_of(paths, slurm + "/nodes");
-  speech.ping = path_of(paths, slurm + "/ping");
-  speech.submit = slurm + "/job/submit";
-  speech.job = slurm + "/job/";
-  if (serves(paths, past + "{job_id} GET")) speech.past_job = past;
-  speech.cancels_many = serves(paths, slurm + "/jobs/ DELETE");
-  return speech;
+  interface.dialect = dialect_of(interface.version);
+  interface.jobs = path_of(paths, slurm + "/jobs");
+  interface.nodes = path_of(paths, slurm + "/nodes");
+  interface.ping = path_of(paths, slurm + "/ping");
+  interface.submit = slurm + "/job/submit";
+  interface.job = slurm + "/job/";
+  if (serves(paths, past + "{job_id} GET")) interface.past_job = past;
+  interface.cancels_many = serves(paths, slurm + "/jobs/ DELETE");
+  return interface;
 }
 
 }  // namespace muster::engine::slurm

@@ -39,7 +39,7 @@ struct RestDialect {
   std::string_view without_details;
   /// Can be asked for changes since a time, and answers if there are none. (Version 39 crashes with
   /// a null pointer.)
-  bool tells_changes = false;
+  bool reports_changes = false;
 };
 
 /// The oldest and the newest supported version.
@@ -61,7 +61,7 @@ struct RestPaths {
 };
 
 /// The paths by which Muster uses a slurmrestd, in the chosen version.
-struct RestSpeech {
+struct RestInterface {
   int version = 0;
   RestDialect dialect;
   std::string jobs;  ///< "/slurm/v0.0.40/jobs/"
@@ -77,7 +77,7 @@ struct RestSpeech {
 };
 
 /// The newest version that both sides support, up to `newest`; empty if there is no such version.
-RestSpeech choose_speech(const RestPaths& paths, int newest = kNewestRestVersion);
+RestInterface choose_interface(const RestPaths& paths, int newest = kNewestRestVersion);
 
 // --- bodies
 

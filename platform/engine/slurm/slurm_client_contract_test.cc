@@ -62,10 +62,14 @@ class SlurmClientContract : public testing::TestWithParam<Way>, protected base::
     return answer<void>([&](auto then) { client.cancel(std::move(ids), std::move(then)); });
   }
 
+  /// Nothing: the job is not listed, or there was no answer. Debian's slurmrestd rarely closes a connection
+  /// without an answer; the engine repeats its listings, as job_that() does.
   std::optional<ListedJob> job(SlurmClient& client, uint64_t id) {
     const auto listed = jobs(client);
-    EXPECT_TRUE(listed) << listed.error().to_string();
-    if (!listed) return std::nullopt;
+    if (!listed) {
+      EXPECT_EQ(listed.error().code, ErrorCode::kUnavailable) << listed.error().to_string();
+      return std::nullopt;
+    }
     const auto found = std::find_if(listed->begin(), listed->end(),
                                     [&](const ListedJob& one) { return one.id == id; });
     return found == listed->end() ? std::nullopt : std::optional(*found);
@@ -256,16 +260,16 @@ TEST_P(SlurmClientContract, RespectsExcludedNodesAndGpus) {
   const auto nodes = answer<std::vector<ListedNode>>([&](auto then) { client->nodes(then); });
   ASSERT_TRUE(nodes) << nodes.error().to_string();
   ASSERT_GE(nodes->size(), 2U);
-  const ListedNode& wanted = nodes->back();
-  ASSERT_GT(wanted.gpus, 0);
+  const ListedNode& gpu_node = nodes->back();
+  ASSERT_GT(gpu_node.gpus, 0);
   Submission submission = sleeper("excluded", {tasks(1)});
-  submission.components[0].gpus_per_node = wanted.gpus;
-  submission.components[0].gpu_type = wanted.gpu_type;
+  submission.components[0].gpus_per_node = gpu_node.gpus;
+  submission.components[0].gpu_type = gpu_node.gpu_type;
   for (const ListedNode& node : *nodes) {
-    if (node.name != wanted.name) submission.excluded_nodes.push_back(node.name);
+    if (node.name != gpu_node.name) submission.excluded_nodes.push_back(node.name);
   }
   submission.script =
-      "#!/bin/sh\ntest \"$SLURM_GPUS_ON_NODE\" = " + std::to_string(wanted.gpus) + "\n";
+      "#!/bin/sh\ntest \"$SLURM_GPUS_ON_NODE\" = " + std::to_string(gpu_node.gpus) + "\n";
 
   const auto id = submit(*client, std::move(submission));
 
@@ -273,7 +277,7 @@ TEST_P(SlurmClientContract, RespectsExcludedNodesAndGpus) {
   const ListedJob ended =
       job_that(*client, *id, [](const ListedJob& one) { return is_over(one.state); });
   EXPECT_EQ(ended.state, JobState::kCompleted) << ended.reason;
-  EXPECT_EQ(ended.nodes, std::vector<std::string>{wanted.name});
+  EXPECT_EQ(ended.nodes, std::vector<std::string>{gpu_node.name});
 }
 
 // --- refusals ---

@@ -46,9 +46,10 @@ class OnCluster : public Conformance {
            }) != nullptr;
   }
   void ask(const GangId& gang, const std::function<void(AllocationRequest&)>& change = {}) {
-    AllocationRequest wish{.job = gang.job_id, .project = "default", .tasks = {{.task = "main"}}};
-    if (change) change(wish);
-    bench_->engine().request_allocation(gang, std::move(wish));
+    AllocationRequest request{
+        .job = gang.job_id, .project = "default", .tasks = {{.task = "main"}}};
+    if (change) change(request);
+    bench_->engine().request_allocation(gang, std::move(request));
   }
 
   const GangId next_{kJob, 2};
@@ -57,20 +58,20 @@ class OnCluster : public Conformance {
 
 TEST_P(OnCluster, TasksContinueAndRequestsWaitWithoutAController) {
   start_task();
-  tell_cluster("kill_controller");
-  const auto* const says = wait_for<AllocationStateChange>(gang_);
-  ASSERT_NE(says, nullptr);
-  ASSERT_TRUE(says->state.has_value());
-  EXPECT_NE(
-      words::sentence(job::Fact(*says->state)).find("Slurm's controller has not answered since"),
-      std::string::npos);
+  control_cluster("kill_controller");
+  const auto* const state_change = wait_for<AllocationStateChange>(gang_);
+  ASSERT_NE(state_change, nullptr);
+  ASSERT_TRUE(state_change->state.has_value());
+  EXPECT_NE(words::sentence(job::Fact(*state_change->state))
+                .find("Slurm's controller has not answered since"),
+            std::string::npos);
 
   ask(other_);
   EXPECT_TRUE(waits_with(other_, "has not answered since"));
   let_it_end();
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 7);
 
-  tell_cluster("start_controller");
+  control_cluster("start_controller");
   EXPECT_NE(wait_for<AllocationGranted>(other_), nullptr);
   EXPECT_EQ(bench_->last_allocation_news<AllocationRevoked>(gang_), nullptr);
   bench_->engine().release_allocation(other_);
@@ -79,10 +80,10 @@ TEST_P(OnCluster, TasksContinueAndRequestsWaitWithoutAController) {
 TEST_P(OnCluster, ADeadNodeAndItsTaskAreNamed) {
   start_task();
   const std::string node = node_of_task();
-  tell_cluster("kill_node " + node);
+  control_cluster("kill_node " + node);
 
   const auto* const taken = wait_for<AllocationRevoked>(gang_);
-  tell_cluster("start_node " + node);
+  control_cluster("start_node " + node);
 
   ASSERT_NE(taken, nullptr);
   EXPECT_EQ(taken->why, Why::kNodeLost) << words::sentence(taken->end);
@@ -94,7 +95,7 @@ TEST_P(OnCluster, ADeadNodeAndItsTaskAreNamed) {
 
 TEST_P(OnCluster, ACancellationInSlurmIsReported) {
   start_task();
-  tell_cluster("cancel " + slurm_job(gang_));
+  control_cluster("cancel " + slurm_job(gang_));
 
   const auto* const taken = wait_for<AllocationRevoked>(gang_);
 
@@ -106,17 +107,17 @@ TEST_P(OnCluster, ACancellationInSlurmIsReported) {
 TEST_P(OnCluster, ARequeuedJobKeepsItsIdForTheNextAttempt) {
   start_task();
   const std::string job = slurm_job(gang_);
-  tell_cluster("requeue " + job);
+  control_cluster("requeue " + job);
   const auto* const taken = wait_for<AllocationRevoked>(gang_);
   ASSERT_NE(taken, nullptr);
   EXPECT_EQ(taken->why, Why::kEvicted) << words::sentence(taken->end);
   EXPECT_TRUE(bench_->wait_for_end("main").status.lost);
 
-  AllocationRequest wish{.job = kJob, .project = "default"};
+  AllocationRequest request{.job = kJob, .project = "default"};
   for (const std::string& task : GetParam().tasks_to_seat({script("true")})) {
-    wish.tasks.push_back({.task = task});
+    request.tasks.push_back({.task = task});
   }
-  bench_->engine().request_allocation(next_, wish);
+  bench_->engine().request_allocation(next_, request);
   bench_->engine().release_allocation(gang_);
 
   EXPECT_TRUE(waits_with(next_, "waits in Slurm as job " + job));
@@ -125,22 +126,25 @@ TEST_P(OnCluster, ARequeuedJobKeepsItsIdForTheNextAttempt) {
 TEST_P(OnCluster, SuspensionIsReportedUntilItEnds) {
   start_task();
   const std::string job = slurm_job(gang_);
-  tell_cluster("suspend " + job);
-  EXPECT_NE(wait_for<AllocationStateChange>(
-                gang_, [](const AllocationStateChange& says) { return says.state.has_value(); }),
+  control_cluster("suspend " + job);
+  EXPECT_NE(wait_for<AllocationStateChange>(gang_,
+                                            [](const AllocationStateChange& state_change) {
+                                              return state_change.state.has_value();
+                                            }),
             nullptr);
 
-  tell_cluster("resume " + job);
+  control_cluster("resume " + job);
 
-  EXPECT_NE(wait_for<AllocationStateChange>(
-                gang_, [](const AllocationStateChange& says) { return !says.state; }),
-            nullptr);
+  EXPECT_NE(
+      wait_for<AllocationStateChange>(
+          gang_, [](const AllocationStateChange& state_change) { return !state_change.state; }),
+      nullptr);
   let_it_end();
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 7);
 }
 
 TEST_P(OnCluster, ADrainedNodeIsClosedAndGetsNoTask) {
-  tell_cluster("drain n1 its fan is loud");
+  control_cluster("drain n1 its fan is loud");
   bench_->wait_until([&] {
     for (const Node& node : bench_->engine().nodes()) {
       if (node.name == "n1") return is_closed(node);
@@ -149,14 +153,14 @@ TEST_P(OnCluster, ADrainedNodeIsClosedAndGetsNoTask) {
   });
   ask(gang_);
   const auto* const given = wait_for<AllocationGranted>(gang_);
-  tell_cluster("undrain n1");
+  control_cluster("undrain n1");
 
   ASSERT_NE(given, nullptr);
   EXPECT_NE(given->places[0].node, "n1");
 }
 
 TEST_P(OnCluster, TasksHaveTheGpusThatSlurmAllocated) {
-  ask(gang_, [](AllocationRequest& wish) { wish.tasks[0].resources.gpus = 2; });
+  ask(gang_, [](AllocationRequest& request) { request.tasks[0].resources.gpus = 2; });
 
   const auto* const given = wait_for<AllocationGranted>(gang_);
 
@@ -165,8 +169,8 @@ TEST_P(OnCluster, TasksHaveTheGpusThatSlurmAllocated) {
 }
 
 TEST_P(OnCluster, ATooLargeRequestWaitsWithSlurmsReason) {
-  const auto whole_node = [this](AllocationRequest& wish) {
-    wish.tasks[0].resources.cpu_milli = bench_->engine().nodes().front().cpu_milli;
+  const auto whole_node = [this](AllocationRequest& request) {
+    request.tasks[0].resources.cpu_milli = bench_->engine().nodes().front().cpu_milli;
   };
   const size_t nodes = bench_->engine().nodes().size();
   std::vector<GangId> first;
@@ -190,9 +194,9 @@ TEST_P(OnCluster, ATooLargeRequestWaitsWithSlurmsReason) {
 }
 
 TEST_P(OnCluster, ATaskWithoutClaimsSharesANode) {
-  ask(gang_, [](AllocationRequest& wish) {
-    wish.tasks[0].task = "launcher";
-    wish.tasks.push_back({.task = "worker-0", .resources = {.cpu_milli = 1'000}});
+  ask(gang_, [](AllocationRequest& request) {
+    request.tasks[0].task = "launcher";
+    request.tasks.push_back({.task = "worker-0", .resources = {.cpu_milli = 1'000}});
   });
 
   const auto* const given = wait_for<AllocationGranted>(gang_);

@@ -153,8 +153,8 @@ std::shared_ptr<void> SlurmEngine::watch_nodes(std::function<void()> changed) {
 
 // --- allocations
 
-Result<void> SlurmEngine::check_allocation_request(const AllocationRequest& wish) const {
-  const auto submission = slurm::submission_for(wish, impl_->options);
+Result<void> SlurmEngine::check_allocation_request(const AllocationRequest& request) const {
+  const auto submission = slurm::submission_for(request, impl_->options);
   if (!submission) return submission.error();
   return {};
 }
@@ -163,9 +163,9 @@ void SlurmEngine::set_allocation_listener(AllocationListener listener) {
   impl_->tasks.reports.listen_to_allocations(std::move(listener));
 }
 
-void SlurmEngine::request_allocation(const GangId& gang, AllocationRequest wish) {
+void SlurmEngine::request_allocation(const GangId& gang, AllocationRequest request) {
   impl_->begin();
-  impl_->allocations.request(gang, std::move(wish));
+  impl_->allocations.request(gang, std::move(request));
 }
 
 void SlurmEngine::release_allocation(const GangId& gang) {
@@ -194,7 +194,10 @@ void SlurmEngine::change_files(const GangId& gang, std::vector<launch::FileChang
 
 void SlurmEngine::stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode) {
   impl_->tasks.stop(gang, tasks, mode);
-  if (const GangPointer held = impl_->gangs.find(gang)) impl_->jobs.stop_unreachable(held);
+  // tasks.stop() has posted the failures of starts, which stop_unreachable() must see.
+  impl_->tasks.reports.post([impl = impl_.get(), gang] {
+    if (const GangPointer held = impl->gangs.find(gang)) impl->jobs.stop_unreachable(held);
+  });
 }
 
 Result<std::unique_ptr<Exec>> SlurmEngine::exec(const GangId& gang, const std::string& task,

@@ -39,10 +39,10 @@ class SlurmEngine : public Engine {
 
   bool has_cluster_queue() const override { return true; }
   std::string cluster_name() const override { return "Slurm"; }
-  Result<void> check_allocation_request(const AllocationRequest& wish) const override;
+  Result<void> check_allocation_request(const AllocationRequest& request) const override;
   std::string srun_in_tasks() const override;
   void set_allocation_listener(AllocationListener listener) override;
-  void request_allocation(const GangId& gang, AllocationRequest wish) override;
+  void request_allocation(const GangId& gang, AllocationRequest request) override;
   void release_allocation(const GangId& gang) override;
   launch::Reach reach(const std::vector<std::string>& nodes) const override;
   ProgramsInTasks programs_in_tasks() const override;

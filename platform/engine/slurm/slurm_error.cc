@@ -53,9 +53,9 @@ constexpr std::array<std::string_view, 7> kTooMany{
 };
 
 template <size_t N>
-bool mentions(std::string_view said, const std::array<std::string_view, N>& signs) {
+bool mentions(std::string_view output, const std::array<std::string_view, N>& signs) {
   for (const std::string_view sign : signs) {
-    if (said.find(sign) != std::string_view::npos) return true;
+    if (output.find(sign) != std::string_view::npos) return true;
   }
   return false;
 }
@@ -121,9 +121,9 @@ constexpr std::array kSubjects{
             "Slurm does not allow this user to submit jobs: ask the administrator of the cluster"},
 };
 
-const Subject* subject_of(std::string_view said) {
+const Subject* subject_of(std::string_view output) {
   for (const Subject& subject : kSubjects) {
-    if (said.find(subject.sign) != std::string_view::npos) return &subject;
+    if (output.find(subject.sign) != std::string_view::npos) return &subject;
   }
   return nullptr;
 }
@@ -152,12 +152,12 @@ bool is_warning(std::string_view line) {
          line.find(": warning: ") != std::string_view::npos;
 }
 
-Error unreachable(std::string what, std::string_view said) {
+Error unreachable(std::string what, std::string_view output) {
   return Error{
       .code = ErrorCode::kUnavailable,
-      .what = std::move(what) + ": " + sentence_of(said),
-      .advice = mentions(said, std::array<std::string_view, 3>{"Munge encode failed",
-                                                               "authentication", "credential"})
+      .what = std::move(what) + ": " + sentence_of(output),
+      .advice = mentions(output, std::array<std::string_view, 3>{"Munge encode failed",
+                                                                 "authentication", "credential"})
                     ? "check that munged runs here, with the key of the cluster"
                     : "check that slurmctld runs, and that SLURM_CONF names the cluster's "
                       "slurm.conf: scontrol ping"};
@@ -165,10 +165,10 @@ Error unreachable(std::string what, std::string_view said) {
 
 }  // namespace
 
-std::string sentence_of(std::string_view said) {
+std::string sentence_of(std::string_view output) {
   std::vector<std::string> sentences;
   std::vector<std::string> warnings;
-  for (const std::string& each : base::split(said, '\n')) {
+  for (const std::string& each : base::split(output, '\n')) {
     std::string_view line = each;
     const bool is_minor = is_warning(line);
     drop_prefixes(line);
@@ -181,20 +181,20 @@ std::string sentence_of(std::string_view said) {
   return base::shortened(base::as_utf8(base::joined(sentences, "; ")), kLongestSentence);
 }
 
-Error refusal_of(std::string_view said, const Submission& submission) {
-  if (mentions(said, kReplyLost)) {
+Error refusal_of(std::string_view output, const Submission& submission) {
+  if (mentions(output, kReplyLost)) {
     return Error{
         .code = ErrorCode::kTimeout,
-        .what = "a job was submitted to Slurm, and the answer was lost: " + sentence_of(said)};
+        .what = "a job was submitted to Slurm, and the answer was lost: " + sentence_of(output)};
   }
-  if (mentions(said, kUnreachableSigns)) return unreachable("Slurm cannot accept a job", said);
-  const std::string sentence = sentence_of(said);
-  if (mentions(said, kTooMany)) {
+  if (mentions(output, kUnreachableSigns)) return unreachable("Slurm cannot accept a job", output);
+  const std::string sentence = sentence_of(output);
+  if (mentions(output, kTooMany)) {
     return Error{.code = ErrorCode::kExhausted,
                  .what = "Slurm accepts no more jobs at the moment: " + sentence};
   }
   Error error{.code = ErrorCode::kRefused, .what = "Slurm refuses the job: " + sentence};
-  const Subject* subject = subject_of(said);
+  const Subject* subject = subject_of(output);
   if (subject == nullptr) return error;
   error.advice = subject->advice;
   if (subject->value == nullptr) return error;
@@ -205,14 +205,14 @@ Error refusal_of(std::string_view said, const Submission& submission) {
   return error;
 }
 
-Error failure_of(std::string_view what, std::string_view said) {
-  const bool is_denied = said.find("Access/permission denied") != std::string_view::npos;
+Error failure_of(std::string_view what, std::string_view output) {
+  const bool is_denied = output.find("Access/permission denied") != std::string_view::npos;
   if (is_denied) {
     return Error{.code = ErrorCode::kRefused,
-                 .what = std::string(what) + ": " + sentence_of(said),
+                 .what = std::string(what) + ": " + sentence_of(output),
                  .advice = "ask the administrator of the cluster"};
   }
-  return unreachable(std::string(what), said);
+  return unreachable(std::string(what), output);
 }
 
 }  // namespace muster::engine::slurm

@@ -20,7 +20,7 @@ constexpr const char* kFailed = "sbatch: error: Batch job submission failed: ";
 
 TEST(RefusalOf, DistinguishesUnreachableLostAndRefused) {
   struct Row {
-    const char* said;
+    const char* output;
     ErrorCode code;
   };
   const std::vector<Row> rows{
@@ -40,9 +40,9 @@ TEST(RefusalOf, DistinguishesUnreachableLostAndRefused) {
       {"Something that nobody has thought of", ErrorCode::kRefused},
   };
   for (const Row& row : rows) {
-    const Error error = refusal_of(std::string(kFailed) + row.said + "\n", of_team());
-    EXPECT_EQ(error.code, row.code) << row.said;
-    EXPECT_NE(error.what.find(row.said), std::string::npos) << error.what;
+    const Error error = refusal_of(std::string(kFailed) + row.output + "\n", of_team());
+    EXPECT_EQ(error.code, row.code) << row.output;
+    EXPECT_NE(error.what.find(row.output), std::string::npos) << error.what;
   }
 }
 

@@ -13,7 +13,7 @@ std::string_view name_of(std::string_view variable) {
 }
 
 /// Variables that identify the cluster and the user.
-bool says_where(std::string_view name) {
+bool identifies_cluster(std::string_view name) {
   static constexpr std::array<std::string_view, 3> kNames{"SLURM_CONF", "SLURM_JWT",
                                                           "LD_LIBRARY_PATH"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
@@ -36,7 +36,9 @@ std::vector<std::string> environment_for_asking(const std::vector<std::string>& 
   std::vector<std::string> environment;
   for (const std::string& variable : own) {
     const std::string_view name = name_of(variable);
-    if (name == "TZ" || name == "LC_ALL" || (is_slurms(name) && !says_where(name))) continue;
+    if (name == "TZ" || name == "LC_ALL" || (is_slurms(name) && !identifies_cluster(name))) {
+      continue;
+    }
     environment.push_back(variable);
   }
   environment.insert(environment.end(),
@@ -50,7 +52,7 @@ std::vector<std::string> environment_for_submitting(
   for (const auto& [name, value] : script) environment.push_back(name + "=" + value);
   for (const std::string& variable : own) {
     const std::string name(name_of(variable));
-    if (says_where(name) && !script.contains(name)) environment.push_back(variable);
+    if (identifies_cluster(name) && !script.contains(name)) environment.push_back(variable);
   }
   return environment;
 }

@@ -26,14 +26,14 @@ constexpr int64_t kMilli = 1000;
 /// For Slurm's own work before a task starts and after it has ended.
 constexpr std::chrono::minutes kSpareTime{1};
 
-std::string account_for(const AllocationRequest& wish, const SlurmEngineOptions& options) {
-  if (!wish.slurm.account.empty()) return wish.slurm.account;
-  return job::slurm_account_of(wish.project, options.accounts, options.default_account);
+std::string account_for(const AllocationRequest& request, const SlurmEngineOptions& options) {
+  if (!request.slurm.account.empty()) return request.slurm.account;
+  return job::slurm_account_of(request.project, options.accounts, options.default_account);
 }
 
 /// A job's pools and models may have characters that Slurm's names may not: a comma or a colon
 /// would request another partition, or more GPUs.
-void find_strange_names(const AllocationRequest& wish, std::vector<Fault>& faults) {
+void find_strange_names(const AllocationRequest& request, std::vector<Fault>& faults) {
   const auto look = [&](const std::vector<std::string>& names, const char* field,
                         const char* noun) {
     for (const std::string& name : names) {
@@ -44,8 +44,8 @@ void find_strange_names(const AllocationRequest& wish, std::vector<Fault>& fault
                                 " in Slurm: use letters, digits and _-.+@"});
     }
   };
-  if (wish.slurm.partition.empty()) look(wish.node_pools, "node pools", "partition");
-  look(wish.gpu_models, "gpu models", "type of GPUs");
+  if (request.slurm.partition.empty()) look(request.node_pools, "node pools", "partition");
+  look(request.gpu_models, "gpu models", "type of GPUs");
 }
 
 void find_faults(const TaskRequest& task, std::vector<Fault>& faults) {
@@ -57,10 +57,10 @@ void find_faults(const TaskRequest& task, std::vector<Fault>& faults) {
 }
 
 /// A task that requests nothing while others do; or, if no task requests anything, a mere launcher.
-bool is_guest(const AllocationRequest& wish, const TaskRequest& task) {
+bool is_guest(const AllocationRequest& request, const TaskRequest& task) {
   const job::Resources nothing;
   if (task.resources != nothing) return false;
-  return std::any_of(wish.tasks.begin(), wish.tasks.end(), [&](const TaskRequest& other) {
+  return std::any_of(request.tasks.begin(), request.tasks.end(), [&](const TaskRequest& other) {
     return other.resources != nothing || (task.only_launches && !other.only_launches);
   });
 }
@@ -81,17 +81,17 @@ void settle(Component& component) {
   component.memory_bytes_per_node *= component.tasks_per_node;
 }
 
-std::vector<Component> components_for(const AllocationRequest& wish, int tasks_per_node) {
-  const std::string model = wish.gpu_models.empty() ? "" : wish.gpu_models.front();
+std::vector<Component> components_for(const AllocationRequest& request, int tasks_per_node) {
+  const std::string model = request.gpu_models.empty() ? "" : request.gpu_models.front();
   std::vector<Component> components;
-  const std::vector<Seat> seats = seats_for(wish);
+  const std::vector<Seat> seats = seats_for(request);
   for (size_t i = 0; i < seats.size(); ++i) {
-    if (is_guest(wish, wish.tasks[i])) continue;
+    if (is_guest(request, request.tasks[i])) continue;
     if (static_cast<size_t>(seats[i].component) == components.size()) {
-      components.push_back(component_of(wish.tasks[i].resources, tasks_per_node, model));
+      components.push_back(component_of(request.tasks[i].resources, tasks_per_node, model));
     }
     ++components.back().tasks;
-    if (!wish.tasks[i].may_be_missing) ++components.back().least_tasks;
+    if (!request.tasks[i].may_be_missing) ++components.back().least_tasks;
   }
   for (Component& component : components) {
     if (component.least_tasks == component.tasks) component.least_tasks = 0;
@@ -102,13 +102,13 @@ std::vector<Component> components_for(const AllocationRequest& wish, int tasks_p
 
 }  // namespace
 
-std::vector<Seat> seats_for(const AllocationRequest& wish) {
+std::vector<Seat> seats_for(const AllocationRequest& request) {
   std::vector<Seat> seats;
   const job::Resources* before = nullptr;
   int component = -1;
   int index = 0;
-  for (const TaskRequest& task : wish.tasks) {
-    const bool guest = is_guest(wish, task);
+  for (const TaskRequest& task : request.tasks) {
+    const bool guest = is_guest(request, task);
     if (!guest && (before == nullptr || task.resources != *before)) {
       before = &task.resources;
       ++component;
@@ -131,25 +131,25 @@ std::vector<Seat> seats_for(const AllocationRequest& wish) {
   return seats;
 }
 
-int guests_of(const AllocationRequest& wish) {
+int guests_of(const AllocationRequest& request) {
   return static_cast<int>(
-      std::count_if(wish.tasks.begin(), wish.tasks.end(),
-                    [&](const TaskRequest& task) { return is_guest(wish, task); }));
+      std::count_if(request.tasks.begin(), request.tasks.end(),
+                    [&](const TaskRequest& task) { return is_guest(request, task); }));
 }
 
-Result<Submission> submission_for(const AllocationRequest& wish,
+Result<Submission> submission_for(const AllocationRequest& request,
                                   const SlurmEngineOptions& options) {
   std::vector<Fault> faults;
-  find_strange_names(wish, faults);
-  bool wants_gpus = false;
-  for (const TaskRequest& task : wish.tasks) {
+  find_strange_names(request, faults);
+  bool needs_gpus = false;
+  for (const TaskRequest& task : request.tasks) {
     find_faults(task, faults);
-    wants_gpus = wants_gpus || task.resources.gpus > 0;
+    needs_gpus = needs_gpus || task.resources.gpus > 0;
   }
-  if (wants_gpus && wish.gpu_models.size() > 1) {
+  if (needs_gpus && request.gpu_models.size() > 1) {
     faults.push_back({.field = "gpu models",
                       .what = "a Slurm job can request one model of GPUs, not any of " +
-                              base::joined(wish.gpu_models, ",") +
+                              base::joined(request.gpu_models, ",") +
                               ": name one, or the nodes' features by --slurm-constraint"});
   }
   if (!faults.empty()) {
@@ -157,21 +157,21 @@ Result<Submission> submission_for(const AllocationRequest& wish,
                  .what = "Slurm cannot provide what the job requests",
                  .faults = std::move(faults)};
   }
-  Submission submission{.name = wish.job,
+  Submission submission{.name = request.job,
                         .comment = {},
                         .script = {},
-                        .components = components_for(wish, options.tasks_per_node)};
-  submission.partition =
-      wish.slurm.partition.empty() ? base::joined(wish.node_pools, ",") : wish.slurm.partition;
-  submission.account = account_for(wish, options);
-  submission.qos = wish.slurm.qos.empty() ? options.qos : wish.slurm.qos;
-  submission.reservation = wish.slurm.reservation;
-  submission.constraint = wish.slurm.constraint;
-  submission.excluded_nodes = wish.avoided_nodes;
+                        .components = components_for(request, options.tasks_per_node)};
+  submission.partition = request.slurm.partition.empty() ? base::joined(request.node_pools, ",")
+                                                         : request.slurm.partition;
+  submission.account = account_for(request, options);
+  submission.qos = request.slurm.qos.empty() ? options.qos : request.slurm.qos;
+  submission.reservation = request.slurm.reservation;
+  submission.constraint = request.slurm.constraint;
+  submission.excluded_nodes = request.avoided_nodes;
   submission.options = options.sbatch_options;
-  if (wish.time_limit) {
+  if (request.time_limit) {
     submission.time_limit =
-        std::chrono::ceil<std::chrono::minutes>(*wish.time_limit + wish.grace) + kSpareTime;
+        std::chrono::ceil<std::chrono::minutes>(*request.time_limit + request.grace) + kSpareTime;
   }
   return submission;
 }
@@ -330,7 +330,7 @@ class Lines {
   std::string text_;
 };
 
-void say_size(const Component& component, Lines& lines) {
+void add_size(const Component& component, Lines& lines) {
   const int most = most_nodes(component);
   const int least = least_nodes(component);
   lines.flag("nodes=" + (least == most ? "" : std::to_string(least) + "-") + std::to_string(most));
@@ -349,7 +349,7 @@ void say_size(const Component& component, Lines& lines) {
 }
 
 /// Options that every component of a heterogeneous job repeats.
-void say_place(const Submission& submission, Lines& lines) {
+void add_place(const Submission& submission, Lines& lines) {
   lines.value("job-name", submission.name);
   lines.value("comment", submission.comment);
   lines.value("partition", submission.partition);
@@ -364,7 +364,7 @@ void say_place(const Submission& submission, Lines& lines) {
   for (const std::string& option : submission.options) lines.raw("#SBATCH " + option);
 }
 
-void say_script(const Submission& submission, Lines& lines) {
+void add_script(const Submission& submission, Lines& lines) {
   lines.value("chdir", submission.folder);
   lines.value("output", plain_path(submission.output));
   lines.flag("open-mode=append");
@@ -476,11 +476,11 @@ Result<std::string> batch_script(const Submission& submission) {
                  .faults = std::move(faults)};
   }
   Lines lines;
-  say_script(submission, lines);
+  add_script(submission, lines);
   for (size_t i = 0; i < submission.components.size(); ++i) {
     if (i > 0) lines.raw("#SBATCH hetjob");
-    say_place(submission, lines);
-    say_size(submission.components[i], lines);
+    add_place(submission, lines);
+    add_size(submission.components[i], lines);
   }
   const size_t first_line = submission.script.find('\n') + 1;
   return submission.script.substr(0, first_line) + lines.take() +

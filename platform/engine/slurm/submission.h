@@ -25,17 +25,17 @@ namespace muster::engine::slurm {
 
 /// Without script, folder, output and environment. kInvalid: everything in the request that Slurm
 /// cannot provide.
-base::Result<Submission> submission_for(const AllocationRequest& wish,
+base::Result<Submission> submission_for(const AllocationRequest& request,
                                         const SlurmEngineOptions& options);
 
 /// The seat of each task. Consecutive tasks with the same resources are one component. A task that
 /// requests nothing in a gang where others do, and a launcher that requests nothing and takes no
 /// ranks, is a guest on the first node of component 0: components of a heterogeneous job never
 /// share a node, and a launcher does not need a node of its own.
-std::vector<Seat> seats_for(const AllocationRequest& wish);
+std::vector<Seat> seats_for(const AllocationRequest& request);
 
 /// The number of guests. As a component, guests have the number after the last component.
-int guests_of(const AllocationRequest& wish);
+int guests_of(const AllocationRequest& request);
 
 /// Identifies what a submission requests: equal for two attempts that request the same.
 std::string shape_of(const Submission& submission);

@@ -21,32 +21,34 @@ TaskRequest task(const std::string& name, job::Resources needs = {}) {
   return {.task = name, .resources = needs};
 }
 
-AllocationRequest wish(std::vector<TaskRequest> tasks) {
+AllocationRequest request_for(std::vector<TaskRequest> tasks) {
   return {.job = "train", .project = "vision", .tasks = std::move(tasks)};
 }
 
-std::vector<std::pair<int, int>> places(const AllocationRequest& wish) {
+std::vector<std::pair<int, int>> places(const AllocationRequest& request) {
   std::vector<std::pair<int, int>> found;
-  for (const Seat& seat : seats_for(wish)) found.emplace_back(seat.component, seat.index);
+  for (const Seat& seat : seats_for(request)) found.emplace_back(seat.component, seat.index);
   return found;
 }
 
 using Places = std::vector<std::pair<int, int>>;
 
 TEST(Seats, TasksWithEqualResourcesAreOneComponent) {
-  EXPECT_EQ(places(wish({task("a"), task("b")})), (Places{{0, 0}, {0, 1}}));
+  EXPECT_EQ(places(request_for({task("a"), task("b")})), (Places{{0, 0}, {0, 1}}));
 }
 
 TEST(Seats, ALauncherWithItsOwnResourcesIsTheFirstComponent) {
   const job::Resources launcher{.cpu_milli = 500};
   const job::Resources worker{.gpus = 4};
-  EXPECT_EQ(places(wish({task("launcher", launcher), task("w0", worker), task("w1", worker)})),
-            (Places{{0, 0}, {1, 0}, {1, 1}}));
+  EXPECT_EQ(
+      places(request_for({task("launcher", launcher), task("w0", worker), task("w1", worker)})),
+      (Places{{0, 0}, {1, 0}, {1, 1}}));
 }
 
 TEST(Seats, ATaskWithoutClaimsBesideOthersIsAGuest) {
   const job::Resources worker{.gpus = 4};
-  const AllocationRequest gang = wish({task("launcher"), task("w0", worker), task("w1", worker)});
+  const AllocationRequest gang =
+      request_for({task("launcher"), task("w0", worker), task("w1", worker)});
 
   EXPECT_EQ(places(gang), (Places{{1, 0}, {0, 0}, {0, 1}}));
   EXPECT_EQ(guests_of(gang), 1);
@@ -54,7 +56,7 @@ TEST(Seats, ATaskWithoutClaimsBesideOthersIsAGuest) {
 }
 
 TEST(Seats, ALauncherWithoutRanksIsAGuestEvenWithoutClaims) {
-  AllocationRequest gang = wish({task("launcher"), task("w0"), task("w1")});
+  AllocationRequest gang = request_for({task("launcher"), task("w0"), task("w1")});
   gang.tasks.front().only_launches = true;
 
   EXPECT_EQ(places(gang), (Places{{1, 0}, {0, 0}, {0, 1}}));
@@ -62,14 +64,14 @@ TEST(Seats, ALauncherWithoutRanksIsAGuestEvenWithoutClaims) {
 }
 
 TEST(Seats, ALoneLauncherIsNoGuest) {
-  AllocationRequest gang = wish({task("launcher")});
+  AllocationRequest gang = request_for({task("launcher")});
   gang.tasks.front().only_launches = true;
 
   EXPECT_EQ(guests_of(gang), 0);
 }
 
 TEST(Seats, ALauncherThatOnlyLaunchesIsAGuestEvenWithoutClaims) {
-  AllocationRequest gang = wish({task("launcher"), task("w0"), task("w1")});
+  AllocationRequest gang = request_for({task("launcher"), task("w0"), task("w1")});
   gang.tasks[0].only_launches = true;
   EXPECT_EQ(places(gang), (Places{{1, 0}, {0, 0}, {0, 1}}));
 }
@@ -78,7 +80,7 @@ TEST(Submissions, ANodeIsRequestedWithTheResourcesOfItsTasks) {
   const job::Resources needs{.gpus = 2, .cpu_milli = 1'500, .memory_bytes = 4 * kGiga};
   SlurmEngineOptions options;
   options.tasks_per_node = 2;
-  AllocationRequest gang = wish({task("a", needs), task("b", needs), task("c", needs)});
+  AllocationRequest gang = request_for({task("a", needs), task("b", needs), task("c", needs)});
   gang.gpu_models = {"a100"};
 
   const auto submission = submission_for(gang, options);
@@ -95,13 +97,13 @@ TEST(Submissions, ANodeIsRequestedWithTheResourcesOfItsTasks) {
 TEST(Submissions, ANodeIsNotRequestedForMissingTasks) {
   SlurmEngineOptions options;
   options.tasks_per_node = 8;
-  const auto submission = submission_for(wish({task("a", {.gpus = 1})}), options);
+  const auto submission = submission_for(request_for({task("a", {.gpus = 1})}), options);
   EXPECT_EQ(submission->components[0].tasks_per_node, 1);
   EXPECT_EQ(submission->components[0].gpus_per_node, 1);
 }
 
 TEST(Submissions, AnElasticGangNamesItsMinimum) {
-  AllocationRequest gang = wish({task("a"), task("b"), task("c")});
+  AllocationRequest gang = request_for({task("a"), task("b"), task("c")});
   gang.tasks[2].may_be_missing = true;
   EXPECT_EQ(submission_for(gang, {})->components[0].least_tasks, 2);
 }
@@ -119,7 +121,7 @@ TEST(Submissions, TheAccountComesFromTheJobTheProjectOrTheDefault) {
   for (const AccountCase& each :
        {AccountCase{"vision", "", "v42"}, AccountCase{"vision", "own", "own"},
         AccountCase{"audio", "", "muster-audio-x"}}) {
-    AllocationRequest gang = wish({task("a")});
+    AllocationRequest gang = request_for({task("a")});
     gang.project = each.project;
     gang.slurm.account = each.of_job;
     EXPECT_EQ(submission_for(gang, options)->account, each.expected) << each.project;
@@ -129,7 +131,7 @@ TEST(Submissions, TheAccountComesFromTheJobTheProjectOrTheDefault) {
 TEST(Submissions, SlurmSettingsOfTheJobTakePrecedence) {
   SlurmEngineOptions options;
   options.qos = "normal";
-  AllocationRequest gang = wish({task("a")});
+  AllocationRequest gang = request_for({task("a")});
   gang.node_pools = {"main", "long"};
   gang.avoided_nodes = {"n3"};
   auto submission = submission_for(gang, options);
@@ -145,7 +147,7 @@ TEST(Submissions, SlurmSettingsOfTheJobTakePrecedence) {
 }
 
 TEST(Submissions, TheTimeLimitIncludesTheGraceAndSlurmsOwnWork) {
-  AllocationRequest gang = wish({task("a")});
+  AllocationRequest gang = request_for({task("a")});
   EXPECT_FALSE(submission_for(gang, {})->time_limit);
   gang.time_limit = std::chrono::minutes(10);
   gang.grace = std::chrono::seconds(30);
@@ -153,8 +155,9 @@ TEST(Submissions, TheTimeLimitIncludesTheGraceAndSlurmsOwnWork) {
 }
 
 TEST(Submissions, ReportsAllImpossibleRequestsAtOnce) {
-  AllocationRequest gang = wish({task("a", {.gpu_share_milli = 500}),
-                                 task("b", {.gpu_memory_bytes = kGiga}), task("c", {.gpus = 1})});
+  AllocationRequest gang =
+      request_for({task("a", {.gpu_share_milli = 500}), task("b", {.gpu_memory_bytes = kGiga}),
+                   task("c", {.gpus = 1})});
   gang.gpu_models = {"a100", "h100"};
 
   const auto submission = submission_for(gang, {});
@@ -170,7 +173,7 @@ TEST(Submissions, APoolAndAModelOfGpusAreOneNameEach) {
        {std::string("a,b"), std::string("a100:8"), std::string("a b"), std::string("-p"),
         std::string("a\n#SBATCH --uid=0"), std::string("a\"b"), std::string("a\\b"),
         std::string("a(b)"), std::string("a;b"), std::string("$(id)")}) {
-    AllocationRequest gang = wish({task("a", {.gpus = 1})});
+    AllocationRequest gang = request_for({task("a", {.gpus = 1})});
     gang.node_pools = {"main", bad};
     gang.gpu_models = {bad};
 
@@ -194,7 +197,7 @@ TEST(Submissions, RejectsNamesWithSpecialCharacters) {
 }
 
 TEST(Submissions, TheShapeIdentifiesTheRequest) {
-  AllocationRequest gang = wish({task("a")});
+  AllocationRequest gang = request_for({task("a")});
   const std::string shape = shape_of(*submission_for(gang, {}));
   EXPECT_EQ(shape_of(*submission_for(gang, {})), shape);
   gang.avoided_nodes = {"n1"};
@@ -298,10 +301,10 @@ TEST_F(NodeScript, EndsWithTheCodeOfTheStepThatFailed) {
 TEST_F(NodeScript, NamesTheNodeWithoutMusterNode) {
   EXPECT_EQ(run({{.tasks = 1, .gpu_type = {}}}, 0, folder_.path().string()), 127);
 
-  const auto said = base::read_file(folder_ / kScriptOutput);
-  ASSERT_TRUE(said);
-  EXPECT_NE(said->find(folder_.path().string() + "/muster-node is not on "), std::string::npos)
-      << *said;
+  const auto output = base::read_file(folder_ / kScriptOutput);
+  ASSERT_TRUE(output);
+  EXPECT_NE(output->find(folder_.path().string() + "/muster-node is not on "), std::string::npos)
+      << *output;
 }
 
 TEST_F(NodeScript, AnElasticComponentRunsOnTheAllocatedNodes) {

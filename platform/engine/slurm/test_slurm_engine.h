@@ -75,7 +75,7 @@ class FakeNode {
   FakeNode(const FakeNode&) = delete;
   FakeNode& operator=(const FakeNode&) = delete;
 
-  void say(node::NodeNews news) { socket_->send(std::move(news)); }
+  void send(node::NodeNews news) { socket_->send(std::move(news)); }
   void hang_up() { socket_->hang_up(); }
 
   /// The last order of that kind; null: no such order has arrived.
@@ -154,7 +154,7 @@ class StreamSource {
   StreamSource(const StreamSource&) = delete;
   StreamSource& operator=(const StreamSource&) = delete;
 
-  void say(const node::NodeMessage& message) { socket_->send(message); }
+  void send(const node::NodeMessage& message) { socket_->send(message); }
   bool has_sent_all() const { return socket_->waiting() == 0; }
 
   bool is_open = false;
@@ -213,10 +213,10 @@ class SlurmEngineTest : public testing::Test {
     });
   }
 
-  AllocationRequest wish(std::vector<std::string> tasks) const {
-    AllocationRequest wish{.job = "train", .project = "vision"};
-    for (std::string& task : tasks) wish.tasks.push_back({.task = std::move(task)});
-    return wish;
+  AllocationRequest request_for(std::vector<std::string> tasks) const {
+    AllocationRequest request{.job = "train", .project = "vision"};
+    for (std::string& task : tasks) request.tasks.push_back({.task = std::move(task)});
+    return request;
   }
 
   /// Calls the engine and checks that no report is made within the call.
@@ -286,14 +286,14 @@ class SlurmEngineTest : public testing::Test {
             .shares_folder = is_shared_,
             .version = "1"};
   }
-  std::unique_ptr<FakeNode> node(node::Hello said, size_t submission = 0) {
+  std::unique_ptr<FakeNode> node(node::Hello hello, size_t submission = 0) {
     return std::make_unique<FakeNode>(loop_, brief_in(cluster_.submitted.at(submission).script),
-                                      std::move(said));
+                                      std::move(hello));
   }
 
   /// A gang of one task with an allocation.
   std::unique_ptr<FakeNode> gang_with_allocation() {
-    ask(gang_, wish({"main"}));
+    ask(gang_, request_for({"main"}));
     wait_until([&] { return cluster_.submitted.size() == 1; });
     cluster_.run(17, {"n1"});
     auto its_node = node(hello());
@@ -309,7 +309,7 @@ class SlurmEngineTest : public testing::Test {
     std::optional<base::Result<void>> started;
     call([&] { engine_->start(gang_, {plan()}, loop_.into(started)); });
     wait_until([&] { return its_node->last<node::StartOrder>() != nullptr; });
-    its_node->say(node::StartAnswer{});
+    its_node->send(node::StartAnswer{});
     wait_until([&] { return started.has_value(); });
     EXPECT_TRUE(started && *started);
     return its_node;

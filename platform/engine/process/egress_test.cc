@@ -1,4 +1,4 @@
-#include "engine/process/way_out.h"
+#include "engine/process/egress.h"
 
 #include <gtest/gtest.h>
 #include <net/if.h>
@@ -104,12 +104,12 @@ TEST(RulesWithPasta, RefuseTheMachineItself) {
   EXPECT_LT(rules.find("ip daddr 10.0.0.53 meta"), rules.find("ip daddr 169.254.0.0/16 reject"));
 }
 
-TEST(WayOut, OfAnOrdinaryAccountIsRefusedWithTheReason) {
+TEST(Egress, OfAnOrdinaryAccountIsRefusedWithTheReason) {
   constexpr uid_t kNobody = 65534;
   EXPECT_EXIT(
       {
         if (::geteuid() == 0 && ::setuid(kNobody) != 0) ::_exit(2);
-        const auto checked = WayOut::check({});
+        const auto checked = Egress::check({});
         if (!checked) std::fputs(checked.error().what.c_str(), stderr);
         ::_exit(checked ? 1 : 0);
       },
@@ -117,17 +117,17 @@ TEST(WayOut, OfAnOrdinaryAccountIsRefusedWithTheReason) {
       "^jobs have no way to the Internet: the server does not run as root$");
 }
 
-/// In a network of its own. 0: as it should be, or this account may not make a way out.
+/// In a network of its own. 0: as it should be, or this account may not create an egress.
 int outcome_of_a_kill(const std::filesystem::path& jobs) {
   if (::geteuid() != 0 || ::unshare(CLONE_NEWNET) != 0) return 0;
-  const WayOutOptions options{
+  const EgressOptions options{
       .jobs_folder = jobs.string(), .range = network("10.213.0.0/16"), .refused = {}};
-  if (!WayOut::check(options)) return 0;
-  auto killed = WayOut::open(options);
+  if (!Egress::check(options)) return 0;
+  auto killed = Egress::open(options);
   if (!killed) return 2;
   const auto is_there = [&] { return ::if_nametoindex(killed->bridge().c_str()) != 0; };
   if (!is_there()) return 3;
-  if (!WayOut::remove_left(jobs.string() + "-of-others") || !is_there()) return 4;
+  if (!Egress::remove_left(jobs.string() + "-of-others") || !is_there()) return 4;
 
   base::EventLoop loop;
   ProcessEngine engine(loop, {.folder = jobs}, Node{});
@@ -137,7 +137,7 @@ int outcome_of_a_kill(const std::filesystem::path& jobs) {
   return std::system("PATH=$PATH:/usr/sbin:/sbin; ! nft list tables | grep -q muster") == 0 ? 0 : 6;
 }
 
-TEST(WayOut, OfAKilledServerIsRemovedByTheNextServerIfThatHasNone) {
+TEST(Egress, OfAKilledServerIsRemovedByTheNextServerIfThatHasNone) {
   const base::TestFolder jobs;
   EXPECT_EXIT(::_exit(outcome_of_a_kill(jobs)), testing::ExitedWithCode(0), "");
 }
@@ -145,10 +145,10 @@ TEST(WayOut, OfAKilledServerIsRemovedByTheNextServerIfThatHasNone) {
 /// Likewise, while a gang is connected. A device with the name of its cable stands for the gang.
 int outcome_of_a_kill_with_a_gang(const std::filesystem::path& jobs) {
   if (::geteuid() != 0 || ::unshare(CLONE_NEWNET) != 0) return 0;
-  const WayOutOptions options{
+  const EgressOptions options{
       .jobs_folder = jobs.string(), .range = network("10.213.0.0/16"), .refused = {}};
-  if (!WayOut::check(options)) return 0;
-  auto killed = WayOut::open(options);
+  if (!Egress::check(options)) return 0;
+  auto killed = Egress::open(options);
   if (!killed) return 2;
   const auto cable = killed->next_cable();
   auto links = Links::open();
@@ -159,7 +159,7 @@ int outcome_of_a_kill_with_a_gang(const std::filesystem::path& jobs) {
   const ProcessTasks tasks(loop, jobs);
   const ProcessEngineOptions folder_only{.folder = jobs};
   ProcessNetworks networks(loop, tasks, folder_only);
-  networks.remove_left_way_out();
+  networks.remove_left_egress();
   if (!is_there()) return 4;
   networks.leave({.job_id = "j1", .attempt = 1});
   if (!is_there()) return 5;  // the gang's last process is gone, and its network not yet
@@ -174,7 +174,7 @@ int outcome_of_a_kill_with_a_gang(const std::filesystem::path& jobs) {
   return 0;
 }
 
-TEST(WayOut, OfAKilledServerIsRemovedOnceItsLastGangHasEnded) {
+TEST(Egress, OfAKilledServerIsRemovedOnceItsLastGangHasEnded) {
   const base::TestFolder jobs;
   EXPECT_EXIT(::_exit(outcome_of_a_kill_with_a_gang(jobs)), testing::ExitedWithCode(0), "");
 }

@@ -1,4 +1,4 @@
-// The way out of the networks of gangs. WayOut is that of a server that runs as root; that of an
+// The egress of the networks of gangs. Class Egress is that of a server that runs as root; that of an
 // ordinary account is pasta, a program that passes packets on over sockets of the account
 // (shim/network.h), where the machine lets the account open /dev/net/tun.
 //
@@ -15,7 +15,7 @@
 // was off. The last server turns it off again.
 //
 // A cable vanishes with its gang's network namespace. So a killed server leaves only a bridge and
-// rules, which the next server with the same jobs adopts, or removes if its jobs have no way out.
+// rules, which the next server with the same jobs adopts, or removes if its jobs have no egress.
 //
 // Blocking: open() runs `nft`, for some 20 ms. Not thread-safe.
 #pragma once
@@ -42,7 +42,7 @@ base::Result<Network4> read_network(const std::string& text);
 std::string network_text(const Network4& network);
 bool overlap(const Network4& one, const Network4& other);
 
-struct WayOutOptions {
+struct EgressOptions {
   std::string jobs_folder;               ///< names the server's devices and rules
   Network4 range;                        ///< from which each server of the machine takes a part
   std::vector<Network4> refused;         ///< that no job may reach
@@ -59,15 +59,15 @@ struct Resolver {
 Resolver resolver_for_jobs(const std::vector<std::string>& configured,
                            const std::string& root = "/");
 
-class WayOut {
+class Egress {
  public:
   /// Creates the bridge and the rules, or adopts those of an earlier server of the same folder.
   ///
   /// kUnavailable: the machine lacks a requirement, or this account lacks a right.
-  static base::Result<WayOut> open(WayOutOptions options);
+  static base::Result<Egress> open(EgressOptions options);
 
   /// Whether open() would succeed, as far as that can be seen without making anything.
-  static base::Result<void> check(const WayOutOptions& options);
+  static base::Result<void> check(const EgressOptions& options);
 
   /// For the next gang, with an address that no other gang has. Rules that were removed meanwhile
   /// are made again.
@@ -84,14 +84,14 @@ class WayOut {
   const Network4& network() const { return network_; }
 
  private:
-  explicit WayOut(WayOutOptions options);
+  explicit Egress(EgressOptions options);
   base::Result<void> set_up();
   base::Result<void> take_block();
   base::Result<void> set_rules();
   base::Result<void> forward();
   bool has_cables() const;
 
-  WayOutOptions options_;
+  EgressOptions options_;
   std::string id_;
   std::string bridge_;
   Network4 network_;
@@ -101,11 +101,11 @@ class WayOut {
 /// The connection of a network if the server has an ordinary account.
 ///
 /// kUnavailable: pasta or nft is missing, or the account may not open /dev/net/tun.
-base::Result<PastaPlan> pasta_plan(const WayOutOptions& options);
+base::Result<PastaPlan> pasta_plan(const EgressOptions& options);
 
-/// Whether the networks of jobs can have a way out, and by which means: "over a bridge" or "by
+/// Whether the networks of jobs can have egress, and by which means: "over a bridge" or "by
 /// pasta".
-base::Result<std::string> check_way_out(const WayOutOptions& options);
+base::Result<std::string> check_egress(const EgressOptions& options);
 
 /// The rules within a network that pasta connects. `own`: addresses of the machine, which pasta would
 /// let jobs reach.

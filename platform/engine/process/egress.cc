@@ -1,4 +1,4 @@
-#include "engine/process/way_out.h"
+#include "engine/process/egress.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -65,7 +65,7 @@ uint32_t hash_of(std::string_view text) {
   return hash;
 }
 
-Error no_way_out(const std::string& why) {
+Error no_egress(const std::string& why) {
   return {.code = ErrorCode::kUnavailable,
           .what = "jobs have no way to the Internet: " + why,
           .advice =
@@ -80,7 +80,7 @@ Result<std::string> nft_program() {
   for (const char* place : {"/usr/sbin/nft", "/sbin/nft"}) {
     if (::access(place, X_OK) == 0) return std::string(place);
   }
-  return no_way_out("nft is not installed (apt install nftables)");
+  return no_egress("nft is not installed (apt install nftables)");
 }
 
 /// Empty where the file cannot be read.
@@ -115,7 +115,7 @@ Result<std::string> ask_nft(std::vector<std::string> words, std::string_view inp
   MUSTER_TRY(const int status, base::wait_for(nft));
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return text_in(out);
   const std::string words_of_nft = text_in(errors);
-  return no_way_out("nft: " + words_of_nft.substr(0, words_of_nft.find('\n')));
+  return no_egress("nft: " + words_of_nft.substr(0, words_of_nft.find('\n')));
 }
 
 // --- what the machine has
@@ -212,7 +212,7 @@ Result<void> set_forwarding(const std::string& device, bool on) {
   const UniqueFd file(::open(forwarding_file(device).c_str(), O_WRONLY | O_CLOEXEC));
   if (file && ::write(file.get(), on ? "1" : "0", 1) == 1) return {};
   const std::string what = std::string("cannot switch forwarding ") + (on ? "on" : "off");
-  return no_way_out(base::system_error(what + " for " + device, errno).what);
+  return no_egress(base::system_error(what + " for " + device, errno).what);
 }
 
 bool forwards(const std::string& device) {
@@ -414,12 +414,12 @@ std::string rules_for_pasta(const std::vector<Network4>& refused, const std::vec
   return text + "  }\n}\n";
 }
 
-Result<PastaPlan> pasta_plan(const WayOutOptions& options) {
+Result<PastaPlan> pasta_plan(const EgressOptions& options) {
   const std::string account = "the server does not run as root, and ";
   auto pasta = base::find_program("pasta", base::current_environment());
-  if (!pasta) return no_way_out(account + "pasta is not installed (apt install passt)");
+  if (!pasta) return no_egress(account + "pasta is not installed (apt install passt)");
   if (::access("/dev/net/tun", R_OK | W_OK) != 0) {
-    return no_way_out(account + "its account may not open /dev/net/tun, which pasta needs");
+    return no_egress(account + "its account may not open /dev/net/tun, which pasta needs");
   }
   MUSTER_TRY(std::string nft, nft_program());
   const Resolver resolver = resolver_for_jobs(options.nameservers);
@@ -429,39 +429,39 @@ Result<PastaPlan> pasta_plan(const WayOutOptions& options) {
       .rules = rules_for_pasta(options.refused, addresses_of_devices(), resolver.nameservers)};
 }
 
-Result<std::string> check_way_out(const WayOutOptions& options) {
+Result<std::string> check_egress(const EgressOptions& options) {
   if (::geteuid() == 0) {
-    MUSTER_CHECK(WayOut::check(options));
+    MUSTER_CHECK(Egress::check(options));
     return std::string("over a bridge");
   }
   if (const auto plan = pasta_plan(options); !plan) return plan.error();
   return std::string("by pasta");
 }
 
-WayOut::WayOut(WayOutOptions options) : options_(std::move(options)) {
+Egress::Egress(EgressOptions options) : options_(std::move(options)) {
   std::array<char, 7> id{};
   std::snprintf(id.data(), id.size(), "%06x", hash_of(options_.jobs_folder) & 0xffffff);
   id_ = id.data();
   bridge_ = "muster-" + id_;
 }
 
-Result<WayOut> WayOut::open(WayOutOptions options) {
-  WayOut made(std::move(options));
+Result<Egress> Egress::open(EgressOptions options) {
+  Egress made(std::move(options));
   MUSTER_CHECK(made.set_up());
   return made;
 }
 
-Result<void> WayOut::check(const WayOutOptions& options) {
-  if (::geteuid() != 0) return no_way_out("the server does not run as root");
+Result<void> Egress::check(const EgressOptions& options) {
+  if (::geteuid() != 0) return no_egress("the server does not run as root");
   if (::access("/proc/sys/net/ipv4/conf/all/forwarding", W_OK) != 0) {
-    return no_way_out("/proc/sys is read-only");
+    return no_egress("/proc/sys is read-only");
   }
   const auto rules = rules_text("check", options.range, options.refused, options.nameservers);
   MUSTER_CHECK(ask_nft({"-c", "-f", "-"}, rules));
   return {};
 }
 
-Result<void> WayOut::set_up() {
+Result<void> Egress::set_up() {
   MUSTER_CHECK(check(options_));
   const UniqueFd lock = lock_network();
   MUSTER_TRY(Links links, Links::open());
@@ -476,7 +476,7 @@ Result<void> WayOut::set_up() {
 
 /// The part of the range that the bridge has already, or the first one, from a place that depends
 /// on the server, that no device and no route of the machine has.
-Result<void> WayOut::take_block() {
+Result<void> Egress::take_block() {
   std::vector<Network4> taken = routed_networks();
   for (const DeviceAddress& each : device_addresses()) {
     if (each.device == bridge_) {
@@ -497,18 +497,18 @@ Result<void> WayOut::take_block() {
     });
     if (is_free) return {};
   }
-  return no_way_out("all of " + network_text(options_.range) +
-                    " (tasks.internet_range) is in use on this machine");
+  return no_egress("all of " + network_text(options_.range) +
+                   " (tasks.internet_range) is in use on this machine");
 }
 
-Result<void> WayOut::set_rules() {
+Result<void> Egress::set_rules() {
   const Resolver resolver = resolver_for_jobs(options_.nameservers);
   const auto set =
       ask_nft({"-f", "-"}, rules_text(id_, network_, options_.refused, resolver.nameservers));
   return set ? Result<void>() : set.error();
 }
 
-Result<void> WayOut::forward() {
+Result<void> Egress::forward() {
   const std::set<std::string> before = guarded_devices();
   std::set<std::string> guarded = before;
   for (const std::string& device : device_names()) {
@@ -524,13 +524,13 @@ Result<void> WayOut::forward() {
   return set_forwarding(bridge_, true);
 }
 
-bool WayOut::has_cables() const {
+bool Egress::has_cables() const {
   const std::vector<std::string> names = device_names();
   return std::any_of(names.begin(), names.end(),
                      [&](const std::string& name) { return name.starts_with("mu" + id_ + "-"); });
 }
 
-Result<Cable> WayOut::next_cable() {
+Result<Cable> Egress::next_cable() {
   const bool is_there = ::if_nametoindex(bridge_.c_str()) != 0 &&
                         ask_nft({"list", "chain", "inet", "muster_" + id_, "from_jobs"});
   if (!is_there) MUSTER_CHECK(set_up());
@@ -545,11 +545,11 @@ Result<Cable> WayOut::next_cable() {
                  .prefix = network_.prefix,
                  .gateway = network_.first + 1};
   }
-  return no_way_out("all addresses of " + network_text(network_) + " are in use");
+  return no_egress("all addresses of " + network_text(network_) + " are in use");
 }
 
-bool WayOut::remove_left(const std::string& jobs_folder) {
-  WayOut left({.jobs_folder = jobs_folder});
+bool Egress::remove_left(const std::string& jobs_folder) {
+  Egress left({.jobs_folder = jobs_folder});
   const bool is_there = ::geteuid() == 0 && ::if_nametoindex(left.bridge_.c_str()) != 0;
   if (!is_there) return true;
   if (left.has_cables()) return false;
@@ -558,7 +558,7 @@ bool WayOut::remove_left(const std::string& jobs_folder) {
 }
 
 // The bridge last: while it is there, a server that finds it repeats the rest.
-void WayOut::close() {
+void Egress::close() {
   for (int i = 0; i < kWaitsForCables && has_cables(); ++i) {
     std::this_thread::sleep_for(kCablePause);
   }
